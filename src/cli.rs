@@ -53,7 +53,7 @@ pub enum Command {
     /// Talk to a server.
     #[command(flatten)]
     Client(callboard_cli::Command),
-    /// Get back into a stopped server.
+    /// Reset the password of an admin, on a stopped server.
     Admin {
         /// The command.
         #[command(subcommand)]
@@ -67,9 +67,10 @@ pub enum Command {
     Migrate(Migrate),
     /// Write a file for a ticket: versions, settings without secrets, health, metrics, checks and limits.
     ///
-    /// It holds no text of a task and no secret. Run it on the server, as the user that the server runs as.
+    /// The file contains no text of a task and no secret. Run the command on the server, as the user that the server
+    /// runs as.
     SupportBundle(SupportBundle),
-    /// Say what the next start of this program changes in the data, and whether there is a way back.
+    /// Show what the next start of this program changes in the data, and whether there is a way back.
     Upgrade(Upgrade),
     /// Print the completion script of a shell.
     Completions {
@@ -121,16 +122,16 @@ pub struct Serve {
     /// File with the settings; see config/callboard.toml.
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Write a commented settings file to the path of --config, or else to callboard.toml, and end. --listen,
+    /// Write a commented settings file to the path of --config, or else to callboard.toml, and exit. --listen,
     /// --data-dir and --store become settings in it.
     #[arg(long, conflicts_with = "paused")]
     pub init: bool,
-    /// Check the settings, say what the start would change in the data, and end; the server may run. `callboard doctor`
-    /// checks the machine too.
+    /// Check the settings, show what a start would change in the data, and exit. The server may be running.
+    /// `callboard doctor` checks the machine too.
     #[arg(long, conflicts_with_all = ["init", "paused"])]
     pub check: bool,
-    /// Stand still, for a look at a restored copy: no webhook or mail leaves, no task is leased, no schedule runs, and
-    /// nothing is removed by age.
+    /// Start paused, to look at a restored copy: no webhook or mail is sent, no task is leased, no schedule runs,
+    /// and nothing is removed by age.
     #[arg(long)]
     pub paused: bool,
 }
@@ -138,17 +139,19 @@ pub struct Serve {
 /// The commands for the owner of the data.
 #[derive(Debug, Clone, Subcommand)]
 pub enum AdminCommand {
-    /// Give an admin a new password, or make an admin. The server must be stopped; on `PostgreSQL`, all nodes. The
-    /// password comes from `CALLBOARD_NEW_PASSWORD(_FILE)`; without one, the command makes and prints one that must be
-    /// changed at the next sign-in.
+    /// Give an admin a new password, or make an admin.
+    ///
+    /// The server must be stopped; on `PostgreSQL`, all nodes. The password comes from
+    /// `CALLBOARD_NEW_PASSWORD(_FILE)`; without one, the command makes and prints one that must be changed at the next
+    /// sign-in.
     Reset(Reset),
 }
 
 /// The admin who gets a new password, and the store.
 #[derive(Debug, Clone, Args)]
 pub struct Reset {
-    /// E-mail of the admin; a user with another role becomes an admin, an unknown one is made. Needed unless there is
-    /// exactly one admin.
+    /// E-mail of the admin. A user with another role becomes an admin; an unknown user is created. Needed unless
+    /// there is exactly one admin.
     #[arg(long)]
     pub email: Option<String>,
     /// Data directory.
@@ -176,7 +179,7 @@ pub struct Compact {
 /// The store to look at.
 #[derive(Debug, Clone, Args)]
 pub struct Upgrade {
-    /// Look, and change nothing; the server may run.
+    /// Only look, and change nothing. The server may be running.
     #[arg(long, required = true)]
     pub check: bool,
     /// Data directory.
@@ -202,7 +205,7 @@ pub struct SupportBundle {
     /// The server's data directory.
     #[arg(long, value_name = "DIRECTORY")]
     pub data_dir: Option<PathBuf>,
-    /// File with the server's log, whose last 500 lines are taken; keys in them are blotted out.
+    /// File with the server's log, whose last 500 lines are taken; keys in them are masked.
     #[arg(long, value_name = "FILE")]
     pub log: Option<PathBuf>,
     /// The file to write; by default callboard-support-TIME.json.
@@ -248,7 +251,7 @@ pub struct Dev {
 #[must_use]
 pub fn command() -> clap::Command {
     examples::added(Cli::command()).after_help(
-        "--server, --api-key-file, --output and --quiet may stand before or behind the command.",
+        "--server, --api-key-file, --output and --quiet may stand before or after the command.",
     )
 }
 

@@ -33,7 +33,7 @@ const WAITING_PER_CORE: usize = 32;
 /// The longest wait for a core.
 const WAITING: Duration = Duration::from_secs(5);
 
-const BUSY: &str = "too many sign-ins at once";
+const BUSY: &str = "too many sign-ins at once: try again in a few seconds";
 
 /// The hasher; clones share its bounds.
 #[derive(Debug, Clone)]

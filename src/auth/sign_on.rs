@@ -227,7 +227,9 @@ impl Codes {
             codes.remove(&oldest);
         }
         if codes.len() >= MAX_CODES {
-            return Err(Error::Unavailable("too many sign-ins at once"));
+            return Err(Error::Unavailable(
+                "too many sign-ins at once: try again in a few seconds",
+            ));
         }
         let expires_at = now.after(self.lifetime);
         codes.insert(Digest::of(&code), Code { bearer, proof, expires_at });

@@ -142,7 +142,7 @@ impl Prepared {
         if let Some(loan) = loan
             && let Err(why) = loan.give_back().await
         {
-            tracing::warn!(why, "the login of the command line stays");
+            tracing::warn!(why, "the login of the command line could not be removed");
         }
         let stopped = async {
             // The worker's last results need a server that listens. A send fails if the receiver has ended.
@@ -155,11 +155,11 @@ impl Prepared {
         };
         let stopped = match signals.finish(stopped).await {
             Ok(outcome) => outcome.map_err(|error| error.to_string()),
-            Err(error) => Err(format!("the server broke: {error}")),
+            Err(error) => Err(format!("the server failed: {error}")),
         };
         match refused {
-            Some(Ok(Err(error))) => Err(format!("the worker has ended: {error}")),
-            Some(Err(error)) => Err(format!("the worker broke: {error}")),
+            Some(Ok(Err(error))) => Err(format!("the worker has stopped: {error}")),
+            Some(Err(error)) => Err(format!("the worker failed: {error}")),
             Some(Ok(Ok(()))) | None => stopped,
         }
     }
@@ -178,14 +178,15 @@ async fn signed_in(service: &Service, url: &str) -> Option<TemporaryLogin> {
         let session = serde_json::to_value(&session).map_err(|error| error.to_string())?;
         TemporaryLogin::take(url, &session).await
     };
-    let warn = |why: &String| tracing::warn!(why, "the command line is not signed in");
+    let warn = |why: &String| tracing::warn!(why, "the command line could not be signed in");
     signed_in.await.inspect_err(warn).ok()
 }
 
 /// The address that signs the admin in, in a browser. The server runs without that too.
 fn link(service: &Service) -> Option<Secret> {
     let admin = service.handle().users().into_iter().find(|user| user.role == Role::Admin)?;
-    let warn = |why: &crate::service::Error| tracing::warn!(%why, "there is no sign-in link");
+    let warn =
+        |why: &crate::service::Error| tracing::warn!(%why, "the sign-in link could not be made");
     service.sign_in_url(&admin).inspect_err(warn).ok()
 }
 
@@ -255,7 +256,7 @@ async fn example_review(handle: &Handle, model: &str) {
     };
     let request = Request { gate: Some(gate), ..request(model, "example", EXAMPLE) };
     if let Err(error) = handle.submit(&owner(), vec![request], false, None).await {
-        tracing::warn!(%error, "there is no example of a review");
+        tracing::warn!(%error, "the example of a review could not be submitted");
     }
 }
 
@@ -311,7 +312,7 @@ async fn first_task(handle: &Handle, is_signed_in: bool, keys: &Path, model: &st
             }
             Ok(_) | Err(_) => {
                 announce(&format!(
-                    "{id} has not ended after {} minutes",
+                    "{id} has not ended after {} minutes; it goes on",
                     FIRST_TASK.as_secs() / 60
                 ));
                 return again(is_signed_in, keys, id);
@@ -340,7 +341,7 @@ fn again(is_signed_in: bool, keys: &Path, id: TaskId) {
         )
     };
     announce(&format!(
-        "\nagain, in another terminal:\n{key}  \
+        "\nnext, in another terminal:\n{key}  \
          {program} tasks list\n  \
          {program} tasks show {id}\n  \
          {program} tasks submit \"Say hello.\" --wait\n"

@@ -46,7 +46,7 @@ fn said(place: &str, found: Option<&Inspected>, is_shared: bool) -> String {
         return format!("{program}\ndata        none in {place}: the first start makes it");
     };
     let by = match written {
-        Written { rows: 0, .. } => "rows of a program that noted no version".to_owned(),
+        Written { rows: 0, .. } => "rows of a program that recorded no version".to_owned(),
         Written { rows, program } => {
             format!("rows of version {rows}, first written by callboard {program}")
         }
@@ -80,7 +80,7 @@ mod tests {
             is_changed_by_opening,
         };
         let text = said("./d/store", Some(&of(0, true)), false);
-        assert!(text.contains("1.2 MB, rows of a program that noted no version"), "{text}");
+        assert!(text.contains("1.2 MB, rows of a program that recorded no version"), "{text}");
         assert!(text.contains("way back    none once this program"), "{text}");
         let text = said("./d/store", Some(&of(ROWS, false)), false);
         assert!(text.contains("way back    every program"), "{text}");

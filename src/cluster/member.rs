@@ -196,7 +196,10 @@ impl Part for Member {
         let broken = Arc::new(Notify::new());
         let breaks = Arc::clone(&broken);
         let on_break = Box::new(move |why: String| {
-            tracing::error!(why, "the tenure ends: it cannot go on safely");
+            tracing::error!(
+                why,
+                "this node stops being the active one, because it cannot go on safely"
+            );
             breaks.notify_one();
         });
         let assembled =

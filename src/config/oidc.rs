@@ -63,7 +63,7 @@ impl Oidc {
             return wrong("issuer", "oidc.client_id must be set too");
         };
         if !scopes.iter().any(|scope| scope == "openid") {
-            return wrong("scopes", "oidc.scopes must hold openid");
+            return wrong("scopes", "oidc.scopes must contain openid");
         }
         if !policy.role_map.is_empty() && policy.role_claim.is_none() {
             return wrong("role_map", "oidc.role_claim must be set too");

@@ -254,7 +254,7 @@ pub(super) fn secret(
         (None, None) => return Ok(None),
         (Some((place, _)), Some(_)) => {
             let name = name.replace('_', " ");
-            let says = format!("the {name} is given here and by {place_of_path}, once is right");
+            let says = format!("the {name} is given here and by {place_of_path}: give it once");
             return Err(Error { place, says });
         }
         (Some(found), None) => found,
@@ -428,7 +428,7 @@ fn webhook_secret(source: &mut Source) -> Result<Option<Secret>, Error> {
     let mut given = [text, by_file, by_name].into_iter().flatten();
     let Some((place, secret)) = given.next() else { return Ok(None) };
     if let Some((again, _)) = given.next() {
-        let says = format!("the secret is given here and by {place}, once is right");
+        let says = format!("the secret is given here and by {place}: give it once");
         return Err(Error { place: again, says });
     }
     let secret = Secret::new(secret.trim_end_matches(['\r', '\n']).to_owned());
@@ -453,7 +453,7 @@ impl Admin {
             (Some(_), Some(_)) => {
                 return Err(wrong(
                     PASSWORD_FILE,
-                    "the password is given as text too, once is right",
+                    "the password is given as text too: give it once",
                 ));
             }
             (Some(text), None) => Some(text),

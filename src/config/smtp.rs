@@ -105,7 +105,7 @@ fn certificates(path: &Path, place: Place) -> Result<Vec<CertificateDer<'static>
     match found {
         Ok(found) if !found.is_empty() => Ok(found),
         Ok(_) | Err(_) => {
-            let says = format!("{} holds no certificates in PEM form", path.display());
+            let says = format!("{} contains no certificates in PEM form", path.display());
             Err(Error { place, says })
         }
     }

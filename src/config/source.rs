@@ -75,7 +75,7 @@ impl Source {
             |offset: usize| text.bytes().take(offset).filter(|byte| *byte == b'\n').count() + 1;
         let table = DeTable::parse(text).map_err(|error| Error {
             place: Place::Line(name.to_owned(), error.span().map(|span| line_at(span.start))),
-            says: format!("no TOML: {}", error.message().replace('\n', ", ")),
+            says: format!("not TOML: {}", error.message().replace('\n', ", ")),
         })?;
         let mut found = Vec::new();
         walk("", table.get_ref(), &mut found);
@@ -245,11 +245,13 @@ impl Source {
     pub(super) fn ignored(&self) -> Vec<String> {
         let names = self.variables.keys().map(String::as_str);
         let warning = |name: &str| match self.meant_by(name) {
-            Some(setting) => Some(format!("{name} is no setting and is ignored; {setting} is one")),
+            Some(setting) => {
+                Some(format!("{name} is not a setting and is ignored; {setting} is one"))
+            }
             None if is_of_a_platform(name) => None,
             None => Some(format!(
-                "{name} is no setting and is ignored; settings are named {PREFIX}<SECTION>__<NAME>, with two \
-                 underscores"
+                "{name} is not a setting and is ignored; settings are named {PREFIX}<SECTION>__<NAME>, with \
+                 two underscores"
             )),
         };
         names.filter(|name| !OTHERS.contains(name)).filter_map(warning).collect()

@@ -164,7 +164,7 @@ fn an_unknown_setting_is_named_with_its_place_and_those_that_exist() {
 fn a_variable_that_is_named_like_a_setting_and_is_none_is_warned_about() {
     let ignored = |name: &str| load(None, &[(name, "secret")]).expect("right settings").ignored;
     let meant = |name: &str, setting: &str| {
-        let warning = format!("{name} is no setting and is ignored; {setting} is one");
+        let warning = format!("{name} is not a setting and is ignored; {setting} is one");
         assert_eq!(ignored(name), [warning]);
     };
     meant("CALLBOARD_RETENTION_ENDED", "CALLBOARD_RETENTION__ENDED");
@@ -192,7 +192,7 @@ fn a_variable_that_is_named_like_a_setting_and_is_none_is_warned_about() {
 
 #[test]
 fn a_bad_value_is_named_with_its_place_and_what_would_be_right() {
-    assert_refused("[server\n", "c.toml line 1: no TOML: unclosed table, expected `]`");
+    assert_refused("[server\n", "c.toml line 1: not TOML: unclosed table, expected `]`");
     assert_refused(
         "[queue]\naging = 60\n",
         "c.toml line 2: queue.aging must be a duration from 1s to 1d, such as 500ms, 60s, 5m, 24h or 90d, not 60",
@@ -271,7 +271,7 @@ fn webhooks_are_signed_with_one_secret_that_is_never_shown() {
     assert_eq!(secret_of(load(Some(&file), &[])), given);
     assert_eq!(secret_of(load(None, &[(VARIABLE, SECRET)])), given);
     assert_eq!(secret_of(load(None, &[("CALLBOARD_WEBHOOKS__SECRET", SECRET)])), given);
-    let twice = "the secret is given here and by c.toml line 2, once is right";
+    let twice = "the secret is given here and by c.toml line 2: give it once";
     assert_eq!(
         load(Some(&file), &[(VARIABLE, SECRET)]).expect_err("twice"),
         format!("{VARIABLE}: {twice}")
@@ -406,7 +406,7 @@ fn single_sign_on_has_an_issuer_a_client_and_a_way_to_a_role() {
     let no_claim = format!("{OIDC}role_map = [\"staff=admin\"]\n");
     assert_refused(&no_claim, "c.toml line 4: oidc.role_claim must be set too");
     let scopes = format!("{OIDC}{role}scopes = [\"email\"]\n");
-    assert_refused(&scopes, "c.toml line 5: oidc.scopes must hold openid");
+    assert_refused(&scopes, "c.toml line 5: oidc.scopes must contain openid");
     assert!(load(Some("[oidc]\nissuer = \"http://127.0.0.1:9400\"\nclient_id = \"c\"\ndefault_role = \"viewer\"\n"), &[]).is_ok());
 }
 

@@ -74,7 +74,9 @@ async fn try_password(
     let address = by.address.ok_or(Error::Internal)?;
     let attempt = Attempt::begin(app, email, address);
     let attempt = tokio::time::timeout(TRY_WITHIN, attempt).await;
-    let attempt = attempt.map_err(|_| Error::Unavailable("too many sign-ins at once"))??;
+    let attempt = attempt.map_err(|_| {
+        Error::Unavailable("too many sign-ins at once: try again in a few seconds")
+    })??;
     let slot = app.passwords.slot().await?;
     let user = app.handle.user_by_email(email);
     let hash = user.as_ref().map(|user| user.password_hash.clone());
@@ -226,9 +228,9 @@ pub(super) async fn change_password(
 pub(super) fn own_session(caller: &Caller) -> Result<(UserId, SessionId), Error> {
     match (caller.account, caller.session) {
         (Account::User(user), Some(session)) => Ok((user, session)),
-        (Account::User(_) | Account::Key(_), _) => {
-            Err(Error::Forbidden("this is for a signed-in user: a key has no session".into()))
-        }
+        (Account::User(_) | Account::Key(_), _) => Err(Error::Forbidden(
+            "only a signed-in user may do this, because an API key has no session: sign in".into(),
+        )),
     }
 }
 

@@ -190,7 +190,9 @@ impl BodySender {
         if now.role == self.caller.role {
             return Ok(());
         }
-        Err(Error::Forbidden("the caller's role changed while the body arrived".into()))
+        Err(Error::Forbidden(
+            "the caller's role changed while the body arrived: send this again".into(),
+        ))
     }
 }
 
@@ -206,7 +208,9 @@ fn may_own(caller: &Caller, own: Own) -> Result<(), Error> {
     if caller.session.is_some() || is_for_key {
         Ok(())
     } else {
-        Err(Error::Forbidden("this is for a signed-in user: a key has no session".into()))
+        Err(Error::Forbidden(
+            "only a signed-in user may do this, because an API key has no session: sign in".into(),
+        ))
     }
 }
 
@@ -295,7 +299,10 @@ fn caller_in(app: &App, request: &Request, project: Option<String>) -> Result<Ca
                     project.map_or(Ok(Slot::DEFAULT), |named| app.handle.slot_of(&named))?;
                 browser::caller_of_cookie(app, token, request.method(), request.headers(), project)
             }
-            None => Err(Error::Unauthorized("credentials are missing".into())),
+            None => Err(Error::Unauthorized(
+                "credentials are missing: send an API key or an access token as Authorization: Bearer"
+                    .into(),
+            )),
         },
     }
 }

@@ -129,7 +129,7 @@ struct Incoming {
 
 impl Incoming {
     async fn next(&mut self) -> Result<Option<Bytes>, Error> {
-        let broken = |_| Error::InvalidJson("it breaks off".to_owned());
+        let broken = |_| Error::InvalidJson("it ended before it was complete".to_owned());
         self.pieces.next().await.transpose().map_err(broken)
     }
 

@@ -238,7 +238,10 @@ impl Pool {
             return Err(Error::TooMuchUnfinished { limit: self.limit_of_one });
         }
         if held.all + bytes > self.limit {
-            return Err(Error::Unavailable("too much is being sent at once"));
+            return Err(Error::Unavailable(
+                "too many unfinished bodies are in memory ([server] bodies_max_bytes): send this again in a \
+                 few seconds",
+            ));
         }
         held.add(one, bytes);
         Ok(())
@@ -253,7 +256,10 @@ impl Pool {
             return Err(Error::TooManyOpen { what: UNREAD, limit });
         }
         if !must_go && held.all > 0 && held.all + bytes > self.limit {
-            return Err(Error::Unavailable("too many answers are on their way"));
+            return Err(Error::Unavailable(
+                "too many unread answers are in memory ([server] bodies_max_bytes): send this again in a few \
+                 seconds",
+            ));
         }
         held.add(one, bytes);
         Ok(())

@@ -311,7 +311,7 @@ mod tests {
     async fn an_error_is_wrapped_without_a_duration() {
         assert_eq!(
             sent(Failure(Error::NoRoute)).await.1,
-            r#"{"success":false,"error":{"code":"NOT_FOUND","message":"no route matches this path","retryable":false},"meta":{"requestId":"r-1","timestamp":"NOW"}}"#
+            r#"{"success":false,"error":{"code":"NOT_FOUND","message":"no route matches this path: GET /api/openapi.json lists all","retryable":false},"meta":{"requestId":"r-1","timestamp":"NOW"}}"#
         );
     }
 

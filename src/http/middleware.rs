@@ -220,7 +220,9 @@ fn meaning(status: StatusCode) -> Error {
             Rule::Format,
             "this path is for sockets: ask for an upgrade to websocket",
         ),
-        StatusCode::SERVICE_UNAVAILABLE => Error::Unavailable("it is busy"),
+        StatusCode::SERVICE_UNAVAILABLE => {
+            Error::Unavailable("the server is busy: send this again in a few seconds")
+        }
         status if status.is_client_error() => {
             Error::invalid("request", Rule::Format, "the request is malformed for this path")
         }

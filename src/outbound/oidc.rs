@@ -185,7 +185,8 @@ impl Provider {
             let about = user_info.get("sub").and_then(Value::as_str);
             // Without an answer it is not known who may sign in: that refuses nobody for good.
             let (true, Some(about)) = (status.is_success(), about) else {
-                tracing::warn!(%status, "the identity provider's user-info endpoint answers strangely");
+                tracing::warn!(%status, "the identity provider's user-info endpoint gives an answer that is \
+                                         not valid");
                 return Err(DOWN);
             };
             // The answer counts only if it is about the same user (OIDC Core 1.0, 5.3.2).
@@ -247,7 +248,7 @@ impl Provider {
                 Err(Error::InvalidToken(message))
             }
             _ => {
-                tracing::warn!(%status, "the identity provider's token endpoint answers strangely");
+                tracing::warn!(%status, "the identity provider's token endpoint gives an answer that is not valid");
                 Err(DOWN)
             }
         }
@@ -359,7 +360,7 @@ impl Provider {
         match self.discover().await {
             Ok(_) => Ok(date),
             Err(_) => Err(format!(
-                "its answer (status {}) is no metadata of this issuer",
+                "its answer (status {}) is not metadata of this issuer",
                 status.as_u16()
             )),
         }

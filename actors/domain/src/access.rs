@@ -394,7 +394,10 @@ impl Caller {
         if allows(self.role, action) {
             Ok(())
         } else {
-            let message = format!("the role {} does not permit {action}", self.role);
+            let message = format!(
+                "the role {} does not permit {action}; ask an admin for a role that does",
+                self.role
+            );
             Err(Error::Forbidden(message))
         }
     }

@@ -216,7 +216,9 @@ pub fn keep_an_admin<'a>(
         Change::Deletion => "deleted",
     };
     if role == Role::Admin && !has_another_admin {
-        let message = format!("user {id} is the last admin and cannot be {verb}");
+        let message = format!(
+            "user {id} is the last admin and cannot be {verb}: make another user an admin first"
+        );
         return Err(Error::InvalidState(message));
     }
     Ok(())

@@ -207,7 +207,9 @@ pub fn parse(text: &str) -> Result<(Kind, Digest), Error> {
         .into_iter()
         .find(|kind| checked(kind.prefix(), text).is_some())
         .map(|kind| (kind, Digest::of(text)))
-        .ok_or_else(|| Error::InvalidToken("the API key is malformed".to_owned()))
+        .ok_or_else(|| {
+            Error::InvalidToken("the API key is malformed: check that it is complete".to_owned())
+        })
 }
 
 /// CRC-32 in base62, most significant character first, zero-padded to six.
@@ -309,7 +311,9 @@ impl ApiKey {
     pub fn check(&self, now: Timestamp) -> Result<(), Error> {
         match self.status(now) {
             KeyStatus::Active => Ok(()),
-            KeyStatus::Revoked => Err(Error::InvalidToken("the API key was revoked".to_owned())),
+            KeyStatus::Revoked => {
+                Err(Error::InvalidToken("the API key was revoked: use another one".to_owned()))
+            }
             KeyStatus::Expired => Err(Error::TokenExpired("API key")),
         }
     }
@@ -337,7 +341,10 @@ impl ApiKey {
             (KeyStatus::Revoked, _) => "revoked",
             (KeyStatus::Expired, _) => "expired",
         };
-        Err(Error::InvalidState(format!("key {} is {state} and cannot be rotated", self.id)))
+        Err(Error::InvalidState(format!(
+            "key {} is {state} and cannot be rotated: create a new key",
+            self.id
+        )))
     }
 
     /// True if `user` answers for the key and could no longer give its role; `role` is the user's

@@ -44,7 +44,7 @@ pub enum Error {
     #[error("{0}")]
     InvalidToken(String),
     /// The token or key is past its lifetime.
-    #[error("the {0} has expired")]
+    #[error("the {0} has expired: {cure}", cure = renewal(.0))]
     TokenExpired(&'static str),
     /// The e-mail or the password is wrong; the caller may not learn which.
     #[error("wrong e-mail or password")]
@@ -64,7 +64,7 @@ pub enum Error {
         id: String,
     },
     /// The path does not exist.
-    #[error("no route matches this path")]
+    #[error("no route matches this path: GET /api/openapi.json lists all")]
     NoRoute,
     /// The path exists, the method does not.
     #[error("method {method} is not allowed here; allowed: {allow}")]
@@ -100,13 +100,18 @@ pub enum Error {
         used_by: Vec<Use>,
     },
     /// Another request with the same idempotency key has no result yet.
-    #[error("a request with this idempotency key is still running")]
+    #[error(
+        "a request with this idempotency key is still running: send this again once it is answered"
+    )]
     IdempotencyKeyInUse,
     /// The idempotency key belongs to another request.
-    #[error("this idempotency key was already used with a different body")]
+    #[error("this idempotency key was already used with a different body: use another key")]
     IdempotencyKeyReused,
     /// Another template has this identifier and version.
-    #[error("template {id} {version} already exists, or was deleted, with different content")]
+    #[error(
+        "template {id} {version} already exists, or was deleted, with different content: publish this content \
+         as a higher version"
+    )]
     VersionExists {
         /// The template's identifier.
         id: String,
@@ -147,7 +152,9 @@ pub enum Error {
     #[error("the content type must be {0}")]
     UnsupportedMediaType(&'static str),
     /// The account's request quota is used up.
-    #[error("rate limit exceeded: {limit} requests per minute")]
+    #[error(
+        "the rate limit of {limit} requests per minute is reached: send this again in {retry_after} s"
+    )]
     RateLimited {
         /// Requests per minute.
         limit: u32,
@@ -156,8 +163,8 @@ pub enum Error {
     },
     /// Too much of the account waits for its turn to be computed.
     #[error(
-        "the account has requests waiting to be computed up to its limit of {limit} {what}: send this \
-         again once some of them are answered"
+        "the account has {limit} {what} waiting for a processor, which is its limit: send this again once \
+         some of its requests are answered"
     )]
     TooMuchWaits {
         /// The counted thing: requests or bytes.
@@ -217,7 +224,7 @@ pub enum Error {
     },
     /// The account's unfinished bodies and frames take as much memory as they may.
     #[error(
-        "unfinished bodies and frames of the account hold {limit} bytes, which is its limit: finish one first"
+        "the account's unfinished bodies and frames take {limit} bytes, which is its limit: finish one first"
     )]
     TooMuchUnfinished {
         /// The account's limit, in bytes.
@@ -264,6 +271,17 @@ pub enum Error {
     /// The service is starting, draining or overloaded, or the disk failed.
     #[error("the service is unavailable: {0}")]
     Unavailable(&'static str),
+}
+
+/// The way to another credential of this kind.
+fn renewal(kind: &str) -> &'static str {
+    match kind {
+        "API key" => "make another one with callboard keys create",
+        "access token" => "renew it at POST /api/auth/refresh, or sign in again",
+        "invitation" => "ask an admin for another one",
+        "setup link" => "restart the server, which prints another one",
+        _ => "sign in again",
+    }
 }
 
 /// The uses of an output, in words.

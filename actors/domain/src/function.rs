@@ -199,7 +199,7 @@ pub fn output_fault(json: &str) -> Option<String> {
     if json.len() > MAX_OUTPUT {
         let length = json.len();
         return Some(format!(
-            "the output has {length} bytes of JSON, and {MAX_OUTPUT} are the most"
+            "the output has {length} bytes of JSON, more than the limit of {MAX_OUTPUT}"
         ));
     }
     let says = || format!("the output is nested more than {MAX_DEPTH} levels deep");

@@ -219,8 +219,10 @@ pub fn next_place<'p>(taken: impl Iterator<Item = &'p Project>) -> Result<Slot, 
 /// [`Error::InvalidState`] if no number is left.
 pub fn next_number(last: u32) -> Result<u32, Error> {
     if last >= MAX_PROJECT {
-        let message =
-            format!("{MAX_PROJECT} projects were made on this server, which is the limit");
+        let message = format!(
+            "{MAX_PROJECT} projects were made on this server, which is the limit: make further ones in \
+             another cell"
+        );
         return Err(Error::InvalidState(message));
     }
     Ok(last + 1)

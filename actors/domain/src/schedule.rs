@@ -302,9 +302,9 @@ impl Schedule {
     pub fn reason_to_skip(&self) -> String {
         let why = match self.settings.overlap {
             Overlap::Queue => {
-                format!(", and {} occurrences wait, which is the most", self.queued.len())
+                format!(", and {} occurrences wait, which is the limit", self.queued.len())
             }
-            Overlap::Allow => ", which is the most".to_owned(),
+            Overlap::Allow => ", which is the limit".to_owned(),
             Overlap::Skip | Overlap::CancelRunning => String::new(),
         };
         self.in_the_way() + &why

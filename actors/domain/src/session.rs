@@ -141,10 +141,12 @@ impl From<Refusal> for Error {
     fn from(refusal: Refusal) -> Self {
         match refusal {
             Refusal::JustReplaced => {
-                Self::InvalidToken("the refresh token was already used".to_owned())
+                Self::InvalidToken("the refresh token was already used: sign in again".to_owned())
             }
             Refusal::Expired => Self::TokenExpired("refresh token"),
-            Refusal::Revoked => Self::InvalidToken("the session was revoked".to_owned()),
+            Refusal::Revoked => {
+                Self::InvalidToken("the session was revoked: sign in again".to_owned())
+            }
         }
     }
 }
@@ -311,7 +313,8 @@ pub fn evicted_by_login(
     let others = sessions.iter().filter(|session| !ancestors.contains(&session.id));
     let evicted = others.min_by_key(|session| (session.renewed_at(), session.id));
     evicted.map(Some).ok_or_else(|| {
-        let message = format!("{MAX_PER_USER} sessions of this user began one another: end one");
+        let message =
+            format!("the user has {MAX_PER_USER} sessions, each of which began the next: end one");
         Error::InvalidState(message)
     })
 }

@@ -290,7 +290,9 @@ pub fn may_change(
     what: &str,
 ) -> Result<(), Error> {
     if author == BUILT_IN_AUTHOR {
-        return Err(Error::Forbidden(format!("template {id} is built in and read-only")));
+        return Err(Error::Forbidden(format!(
+            "template {id} is built in and read-only: publish a copy under another name"
+        )));
     }
     if caller.role == Role::Admin || owner == Some(caller.account) {
         return Ok(());

@@ -211,8 +211,11 @@ impl Handle {
             u32::try_from(order.weight().min(submission::MAX_PENDING_KIB)).unwrap_or(u32::MAX);
         let admitted =
             Arc::clone(&self.node.limits.submission_permits).try_acquire_many_owned(weight);
-        let admitted =
-            admitted.map_err(|_| Error::Unavailable("too much is on its way to the disk"))?;
+        let admitted = admitted.map_err(|_| {
+            Error::Unavailable(
+                "too many submissions wait for the disk: send this again in a few seconds",
+            )
+        })?;
         let warnings = submission::warnings::warnings(&self.node, owner.environment, &order);
         let submission = Submission {
             environment: owner.environment,
@@ -234,7 +237,10 @@ impl Handle {
         match tokio::time::timeout(wait, answer).await {
             Ok(answer) => answer.map(|submitted| Submitted { warnings, ..submitted }),
             Err(_) if keyed => Err(Error::IdempotencyKeyInUse),
-            Err(_) => Err(Error::Unavailable("the disk is too slow")),
+            Err(_) => Err(Error::Unavailable(
+                "the store takes too long, and the submission may still succeed: look for it before you send \
+                 this again",
+            )),
         }
     }
 
@@ -452,20 +458,26 @@ impl Handle {
     /// Passes if the node may wake one more actor.
     fn admit(&self) -> Result<(), Error> {
         if self.node.awake() >= self.node.settings.active {
-            return Err(Error::Unavailable("too much is under way"));
+            return Err(Error::Unavailable(
+                "too many tasks, executions and approvals are in memory ([runtime] active): send this again \
+                 in a few seconds",
+            ));
         }
         Ok(())
     }
 }
 
-const STOPPING: Error = Error::Unavailable("it is stopping");
+const STOPPING: Error =
+    Error::Unavailable("the server is stopping: send this again once it has restarted");
 
 async fn within<T>(limit: Duration, answer: oneshot::Receiver<T>) -> Result<T, Error> {
     match tokio::time::timeout(limit, answer).await {
         Ok(Ok(answer)) => Ok(answer),
         // The actor broke over it; it is logged there.
         Ok(Err(_)) => Err(Error::Internal),
-        Err(_) => Err(Error::Unavailable("it takes too long")),
+        Err(_) => {
+            Err(Error::Unavailable("the server takes too long: send this again in a few seconds"))
+        }
     }
 }
 

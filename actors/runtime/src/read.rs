@@ -24,7 +24,7 @@ use crate::tables::{self, sort, term};
 pub(crate) use crate::kernel::together::{TOGETHER, together};
 
 /// The refusal of a search with too short a word.
-const VAGUE: &str = "has a word that more than 10,000 different words begin with: give more of it";
+const VAGUE: &str = "has a word that more than 10,000 different words begin with: write more of it";
 
 /// The error of a read for its caller.
 pub(crate) fn unreadable(error: &Error) -> callboard_domain::Error {

@@ -31,7 +31,7 @@ pub struct Access {
     /// File with an API key; default: `CALLBOARD_API_KEY`, `CALLBOARD_API_KEY_FILE`, the stored login.
     #[arg(long, value_name = "FILE", global = true, help_heading = HEADING)]
     pub api_key_file: Option<PathBuf>,
-    /// Project of a login: name or id; default: `default`. A key has its own.
+    /// Project, by name or id; default: `default`. An API key has a project of its own.
     #[arg(
         long,
         env = "CALLBOARD_PROJECT",
@@ -41,7 +41,7 @@ pub struct Access {
         help_heading = HEADING
     )]
     pub project: Option<String>,
-    /// Cell that is meant as a whole, for its audit log, backups, nodes and keys; default: the project's, else home.
+    /// Cell whose audit log, backups, nodes or keys are meant; default: the project's cell, else home.
     #[arg(
         long,
         env = "CALLBOARD_CELL",

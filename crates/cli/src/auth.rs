@@ -16,7 +16,9 @@ mod browser;
 /// The commands on the stored login.
 #[derive(Debug, Clone, Subcommand)]
 pub enum Auth {
-    /// Sign in; the password comes from `CALLBOARD_PASSWORD(_FILE)`, the terminal or standard input.
+    /// Sign in.
+    ///
+    /// The password comes from `CALLBOARD_PASSWORD(_FILE)`, the terminal or standard input.
     Login {
         /// E-mail of the user.
         #[arg(long, required_unless_present = "oidc")]
@@ -25,8 +27,10 @@ pub enum Auth {
         #[arg(long, conflicts_with = "email")]
         oidc: bool,
     },
-    /// Create the first admin and sign in; the token of the setup link comes from `CALLBOARD_SETUP_TOKEN(_FILE)`,
-    /// the terminal or standard input, the password as for login.
+    /// Create the first admin, and sign in.
+    ///
+    /// The token of the setup link comes from `CALLBOARD_SETUP_TOKEN(_FILE)`, the password from
+    /// `CALLBOARD_PASSWORD(_FILE)`; without these, both come from the terminal or standard input.
     Setup {
         /// E-mail of the admin.
         #[arg(long)]
@@ -41,8 +45,10 @@ pub enum Auth {
         #[arg(long)]
         all: bool,
     },
-    /// Change your password; the current one comes from `CALLBOARD_PASSWORD(_FILE)` or the terminal, the
-    /// new one from `CALLBOARD_NEW_PASSWORD(_FILE)` or the terminal.
+    /// Change your password.
+    ///
+    /// The current password comes from `CALLBOARD_PASSWORD(_FILE)`, the new one from
+    /// `CALLBOARD_NEW_PASSWORD(_FILE)`; without these, both come from the terminal.
     Password,
     /// Create a new key that signs access tokens; tokens and sessions of the old one end after the overlap.
     RotateSigningKey {
@@ -97,10 +103,10 @@ async fn rotate_signing_key(access: &Access, overlap: &str) -> Result<(), Failur
     let call = Call::post(&["auth", "signing-key", "rotate"]).json(&json!({"overlap": overlap}));
     let keys = access.client()?.data(call).await?;
     access.output.item(&keys, |keys| {
-        let mut text = format!("{} signs from now on", keys["id"].as_str().unwrap_or_default());
+        let mut text = format!("key {} signs from now on", keys["id"].as_str().unwrap_or_default());
         for key in keys["previous"].as_array().into_iter().flatten() {
             let part = |name: &str| key[name].as_str().unwrap_or_default().to_owned();
-            text = format!("{text}\n{} counts until {}", part("id"), part("validUntil"));
+            text = format!("{text}\nkey {} stays valid until {}", part("id"), part("validUntil"));
         }
         text
     })

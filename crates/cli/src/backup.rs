@@ -37,7 +37,7 @@ const STATUS: [Column; 5] = [
 /// The commands on backups.
 #[derive(Debug, Clone, Subcommand)]
 pub enum Backup {
-    /// Make a repository of backups, or an archive of the journal, of an empty or missing directory.
+    /// Make a repository of backups, or an archive of the journal, in an empty or missing directory.
     ///
     /// No other command makes one, so that nothing is written to the directory below a disk that is not mounted.
     Init(Init),
@@ -75,7 +75,7 @@ pub enum Backup {
     },
     /// Restore a backup to a new data directory, to the moment of the backup or to a later one.
     Restore(Restoration),
-    /// Remove old backups, and archived groups of the journal that only they need.
+    /// Remove old backups, and the parts of the archive that only they need.
     ///
     /// A backup stays if one of the rules keeps it.
     Prune {
@@ -143,7 +143,7 @@ pub struct Restoration {
     /// The new data directory, which must not have a store.
     #[arg(long, value_name = "DIRECTORY")]
     data_dir: PathBuf,
-    /// The server's `[store] archive`: restores everything that it holds behind the backup.
+    /// The server's `[store] archive`: restores everything in it since the backup.
     #[arg(long, value_name = "DIRECTORY")]
     archive: Option<PathBuf>,
     /// The moment to restore to, such as 2026-01-31T12:00:00Z.
@@ -253,7 +253,10 @@ async fn report(client: &Client, manifest: &Manifest) {
     let report = json!({"id": manifest.id, "lineage": manifest.lineage, "group": manifest.group});
     if let Err(error) = client.data(Call::post(&["system", "backup"]).json(&report)).await {
         let failure = Failure::from(error);
-        note(&format!("the server was not told of the backup: {}", failure.words()));
+        note(&format!(
+            "the backup is complete, but the server could not record it: {}",
+            failure.words()
+        ));
     }
 }
 

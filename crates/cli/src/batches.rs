@@ -73,7 +73,7 @@ const ESTIMATE: [Column; 12] = [
     ("faults", "faults"),
 ];
 
-const REVIEWS: [Column; 2] = [("asked", "asked"), ("left without a review", "left")];
+const REVIEWS: [Column; 2] = [("asked", "asked"), ("not reviewed", "left")];
 
 /// The time between two looks at a batch that is watched.
 const LOOK: Duration = Duration::from_secs(1);
@@ -101,7 +101,7 @@ pub enum Batches {
     Show(Named),
     /// Show the progress of a batch until it has ended.
     Watch(Named),
-    /// List rows with their outputs, in their order or in another one.
+    /// List rows with their outputs.
     Rows(Rows),
     /// Compare the outputs of two batches, row by row.
     Compare(Compare),
@@ -118,13 +118,13 @@ pub enum Batches {
     },
     /// Estimate the cost of the rows that wait to be started.
     Estimate(Named),
-    /// Let no further row start.
+    /// Pause a batch: no further row starts.
     Pause(Named),
-    /// Let rows start again.
+    /// Resume a batch: rows start again.
     Resume(Named),
     /// Cancel a batch, and the rows that run.
     Cancel(Named),
-    /// Run failed rows anew; good results of their steps are kept.
+    /// Run failed rows again; completed steps are kept.
     Retry {
         #[command(flatten)]
         named: Named,
@@ -138,7 +138,7 @@ pub enum Batches {
         #[arg(long)]
         watch: bool,
     },
-    /// Ask for reviews of outputs that have passed; nothing waits for them.
+    /// Ask for reviews of outputs that have passed; nothing waits for the decisions.
     Review(Review),
     /// Delete a batch that has ended, with its executions and their texts.
     Delete(Named),
@@ -149,7 +149,7 @@ pub enum Batches {
 pub struct Review {
     #[command(flatten)]
     named: Named,
-    /// The most reviews: 1 to 1,000.
+    /// Maximum number of reviews, 1 to 1,000.
     #[arg(long, value_name = "NUMBER")]
     top: u32,
     /// The step; by default the last one.
@@ -161,7 +161,7 @@ pub struct Review {
     /// The member of the output that reviewers judge; by default the whole.
     #[arg(long)]
     field: Option<String>,
-    /// Reviewers give their own answer, without seeing the output or its field.
+    /// Hide the output or its field from the reviewers, who give their own answer.
     #[arg(long)]
     blind: bool,
 }
@@ -192,13 +192,13 @@ pub struct Create {
     /// Tags of the executions, separated by commas.
     #[arg(long = "tag", value_delimiter = ',', value_name = "TAG")]
     tags: Vec<String>,
-    /// Cost in USD from which no further row is started.
+    /// Cost in USD at which the batch pauses.
     #[arg(long, value_name = "USD")]
     max_cost: Option<f64>,
-    /// Take over the answers of a batch, or of the latest one of the template, for rows that ask the same.
+    /// Reuse the answers of a batch, or of the template's latest one, for rows that ask the same.
     #[arg(long, value_name = "BATCH|latest")]
     reuse: Option<String>,
-    /// Answer rows that ask the same once.
+    /// Run rows that ask the same only once.
     #[arg(long)]
     dedupe: bool,
     /// Rows that run at a time; by default 100.

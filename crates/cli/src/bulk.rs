@@ -92,7 +92,7 @@ pub struct Start {
     /// The queue, or several with commas between them.
     #[arg(long)]
     queue: Option<String>,
-    /// The batch whose rows are meant; none for no rows of batches.
+    /// Tasks of the rows of this batch; none for tasks outside batches.
     #[arg(long, value_name = "BATCH|none")]
     batch: Option<String>,
     /// Obstacles of pending tasks, separated by commas: worker, limit, paused, `queue_paused`, budget, backoff, approval,

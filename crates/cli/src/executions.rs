@@ -112,7 +112,7 @@ pub enum Executions {
     },
     /// Send a signal to an execution; the step that waits for it continues.
     Signal(Signal),
-    /// Fork an execution: a new one reuses each completed step that asks the same.
+    /// Fork an execution: the new one reuses each completed step that has not changed.
     Fork(fork::Fork),
     /// Run the failed and cancelled steps of an execution again.
     Retry {
@@ -210,7 +210,7 @@ pub struct List {
     /// Created before this time.
     #[arg(long, value_name = "TIME")]
     created_before: Option<String>,
-    /// The batch whose rows are meant; none for no rows of batches.
+    /// Tasks of the rows of this batch; none for tasks outside batches.
     #[arg(long, value_name = "BATCH|none")]
     batch: Option<String>,
     /// The id, or beginnings of words of the title, the tags or the keys.

@@ -118,7 +118,8 @@ fn media_type(path: &Path) -> &'static str {
 
 async fn download(client: &Client, id: &str, to: Option<&Path>) -> Result<(), Failure> {
     if to.is_none() && stdout().is_terminal() {
-        let says = "the bytes of a file are not for a terminal: use --to FILE, or redirect them";
+        let says =
+            "a terminal cannot show the bytes of a file: use --to FILE, or redirect the output";
         return Err(Failure::Usage(says.into()));
     }
     let call = Call::get(&["files", id, "content"]).of_any_type();

@@ -57,7 +57,7 @@ const REOPENED: [Column; 5] = [
     ("status", "status"),
     ("assignee", "assignedTo"),
     ("until", "timeoutAt"),
-    ("beside the first", "corrects"),
+    ("corrects", "corrects"),
 ];
 
 /// The commands on outputs that wait for a reviewer.
@@ -110,7 +110,7 @@ pub enum Hitl {
     Approve(decide::Approve),
     /// Reject an output; exit code 6 if it is already decided.
     Reject(decide::Reject),
-    /// Take a decision back, so that the output waits again; exit code 6 and the uses if others have gone by it.
+    /// Take a decision back, so that the output waits again; exit code 6 and the uses if the output was used.
     Reopen {
         /// The task.
         #[arg(value_parser = input::id)]
@@ -145,7 +145,7 @@ pub struct List {
     /// The queue.
     #[arg(long)]
     queue: Option<String>,
-    /// The batch whose rows are meant; none for no rows of batches.
+    /// Tasks of the rows of this batch; none for tasks outside batches.
     #[arg(long, value_name = "BATCH|none")]
     batch: Option<String>,
     /// Tags, separated by commas; an output must have all of them.

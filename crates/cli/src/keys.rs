@@ -39,7 +39,7 @@ const COLUMNS: [Column; 10] = [
     ("QUEUES", "queues"),
     ("ENV", "environment"),
     ("STATUS", "status"),
-    ("ENDS WITH", "last4"),
+    ("LAST FOUR", "last4"),
     ("MADE BY", "createdBy"),
     ("EXPIRES", "expiresAt"),
     ("LAST USED", "lastUsedAt"),
@@ -84,7 +84,7 @@ pub struct Create {
     /// Role: admin, operator, reviewer, viewer, worker or backup.
     #[arg(long)]
     role: String,
-    /// Days until the key ends, such as 365d. Without it the command asks at a terminal; elsewhere it is 90d.
+    /// Days until the key ends, such as 365d. Without this, the command asks on a terminal, and takes 90d elsewhere.
     #[arg(long, value_name = "DAYS")]
     expires_in: Option<String>,
     /// Environment: live (by default) or test.
@@ -128,8 +128,8 @@ pub(super) async fn run(Remote { access, command }: Remote<Keys>) -> Result<(), 
         note(&format!("{}; it is shown only once", summary.join(", ")));
         if is_by_default {
             note(&format!(
-                "A key lasts 90 days unless --expires-in says otherwise. What uses it stops then; before that: \
-                 callboard keys rotate {} --overlap 1d",
+                "The key ends in 90 days, because --expires-in was not given. Programs that use it stop then. \
+                 Make its successor before: callboard keys rotate {} --overlap 1d",
                 text("id")
             ));
         }

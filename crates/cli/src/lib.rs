@@ -113,9 +113,9 @@ pub enum Command {
     Bulk(Remote<bulk::Bulk>),
     /// List, pause, resume, limit and purge queues.
     Queues(Remote<queues::Queues>),
-    /// Lease no task of any queue, until `resume --all`; running tasks go on.
+    /// Pause everything: no task of any queue is leased until `resume --all`; running tasks go on.
     Pause(pause::Pause),
-    /// End the pause of everything.
+    /// Resume everything after `pause --all`.
     Resume(pause::Resume),
     /// List and drain workers.
     Workers(Remote<workers::Workers>),

@@ -40,7 +40,7 @@ pub enum Format {
 /// The options of a command's output.
 #[derive(Debug, Clone, Copy, Default, Args)]
 pub struct Output {
-    /// Format of the data: table, json, or jsonl (one value a line); csv of an export.
+    /// Format of the data: table, json, or jsonl (one value a line); csv for `batches export`.
     #[arg(
         short = 'o',
         long = "output",

@@ -39,7 +39,7 @@ pub struct Pause {
 pub struct Resume {
     #[command(flatten)]
     access: Access,
-    /// End the pause of everything; `queues resume NAME` resumes one queue.
+    /// End the pause of all queues; `queues resume NAME` resumes one.
     #[arg(long, required = true)]
     all: bool,
 }

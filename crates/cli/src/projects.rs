@@ -72,7 +72,7 @@ pub enum Projects {
         /// Text for people.
         #[arg(long, value_name = "TEXT")]
         description: Option<String>,
-        /// Cell that has its rows; by default the one with the fewest projects.
+        /// Cell that stores the project; by default the one with the fewest projects.
         #[arg(long = "in", value_name = "CELL")]
         of_cell: Option<String>,
     },
@@ -93,7 +93,7 @@ pub enum Projects {
         /// The project: its name or id.
         project: String,
     },
-    /// Delete a project with everything in it; what has not ended is cancelled. Nothing brings it back but a backup.
+    /// Delete a project and everything in it; unfinished work is cancelled. Only a backup brings it back.
     Delete {
         /// The project: its name or id.
         project: String,
@@ -135,10 +135,10 @@ pub struct Set {
     /// Name, which no other project has.
     #[arg(long)]
     name: Option<String>,
-    /// Text for people; an empty one takes it away.
+    /// Text for people; an empty text removes it.
     #[arg(long, value_name = "TEXT")]
     description: Option<String>,
-    /// Days for which ended items are kept; 0 for as long as the server's settings say.
+    /// Days for which ended items are kept; 0 for the time in the server's settings.
     #[arg(long, value_name = "DAYS")]
     retention_days: Option<u16>,
 }

@@ -100,7 +100,7 @@ pub enum Schedules {
         #[arg(value_parser = input::id)]
         id: String,
     },
-    /// Resume a paused schedule; missed occurrences are not made up.
+    /// Resume a paused schedule; missed occurrences are not made up for.
     Resume {
         /// The schedule.
         #[arg(value_parser = input::id)]
@@ -137,7 +137,7 @@ pub struct Create {
     /// Rule while an earlier run is in progress: skip (by default), queue, `cancel_running` or allow.
     #[arg(long)]
     overlap: Option<String>,
-    /// Missed occurrences to make up: none, last (by default) or all.
+    /// Missed occurrences to make up for: none, last (by default) or all.
     #[arg(long)]
     catch_up: Option<String>,
     /// Maximum random delay, such as 30s.

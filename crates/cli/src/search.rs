@@ -35,7 +35,7 @@ pub struct Search {
     /// Hits to list, 1 to 50; by default 20.
     #[arg(long)]
     limit: Option<u64>,
-    /// Task before which to go on: the `next` of an earlier search.
+    /// Place to continue from: the `next` of an earlier search.
     #[arg(long, value_name = "TASK")]
     cursor: Option<String>,
 }

@@ -36,7 +36,7 @@ pub struct Start {
     /// Cancel all other steps when a step fails.
     #[arg(long)]
     fail_fast: bool,
-    /// Time before which it does not start, such as 2026-12-01T06:00:00Z; by default it starts at once.
+    /// Time before which the execution does not start, such as 2026-12-01T06:00:00Z; by default none.
     #[arg(long = "start-at", value_name = "TIME")]
     not_before: Option<String>,
     #[command(flatten)]

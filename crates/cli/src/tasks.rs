@@ -129,13 +129,13 @@ pub enum Tasks {
         #[arg(value_parser = input::id)]
         id: String,
     },
-    /// Submit a task for each record of a file, each once; exit code 10 if one was refused.
+    /// Submit one task for each record of a file; exit code 10 if a record was refused.
     ///
-    /// After an interruption the same command goes on: FILE.state says where.
+    /// After an interruption, run the same command again: FILE.state says where it continues.
     Import(import::Import),
     /// Write tasks with their prompts and outputs to a file, the oldest first.
     ///
-    /// After an interruption the same command goes on: FILE.state says where.
+    /// After an interruption, run the same command again: FILE.state says where it continues.
     Export(Box<export::Export>),
     /// Wait for the end of a task; exit code 10 if it failed.
     Wait {
@@ -228,13 +228,13 @@ pub struct Submit {
     /// Seed of the choice of tokens, for providers that take one.
     #[arg(long, allow_negative_numbers = true)]
     seed: Option<i64>,
-    /// Share of the probability that the next token is chosen from, 0 to 1.
+    /// Share of the probability from which the next token is chosen, 0 to 1.
     #[arg(long)]
     top_p: Option<f64>,
     /// Sequence before which the output ends; may be repeated.
     #[arg(long)]
     stop: Vec<String>,
-    /// Penalty of a token for each time that it has come, -2 to 2.
+    /// Penalty for each earlier use of a token, -2 to 2.
     #[arg(long, allow_negative_numbers = true)]
     frequency_penalty: Option<f64>,
     /// Time limit of one attempt, such as 60s; by default 5m.
@@ -246,7 +246,7 @@ pub struct Submit {
     /// Wait after the first failed attempt, such as 10s, doubled after each further one; by default 1s.
     #[arg(long, value_parser = input::duration)]
     backoff: Option<Duration>,
-    /// Time before which no worker gets it, such as 2026-12-01T06:00:00Z; by default it runs at once.
+    /// Time before which no worker gets the task, such as 2026-12-01T06:00:00Z; by default none.
     #[arg(long, value_name = "TIME")]
     start_at: Option<String>,
     /// Hold the output for review, whatever its confidence.
@@ -306,7 +306,7 @@ pub struct List {
     /// The queue.
     #[arg(long)]
     queue: Option<String>,
-    /// The batch whose rows are meant; none for no rows of batches.
+    /// Tasks of the rows of this batch; none for tasks outside batches.
     #[arg(long, value_name = "BATCH|none")]
     batch: Option<String>,
     /// Obstacles of pending tasks, separated by commas: worker, limit, paused, `queue_paused`, budget, backoff, approval,
@@ -441,7 +441,11 @@ impl Submit {
             (Some(prompt), None) if prompt == "-" => Some(input::text("-".as_ref())?),
             (Some(prompt), None) => Some(prompt.clone()),
             (None, None) if self.function.is_some() => None,
-            (None, None) => return Err(Failure::Usage("a prompt is needed".into())),
+            (None, None) => {
+                return Err(Failure::Usage(
+                    "a prompt is needed: as the argument, or with --file FILE".into(),
+                ));
+            }
         };
         let hitl = Body::default().flag("required", self.require_approval);
         let retry = Body::default()

@@ -101,7 +101,7 @@ pub enum Templates {
         /// The template, in JSON or YAML; `-` reads standard input.
         file: PathBuf,
     },
-    /// Set the version that deploys take, whatever is published later; without a version, the highest again.
+    /// Set the version that deploys take, also after a newer one is published; without a version, the highest again.
     #[command(disable_version_flag = true)]
     Latest {
         /// The template.

@@ -42,9 +42,11 @@ pub enum Users {
         #[arg(long)]
         offset: Option<u64>,
     },
-    /// Create a user; the password comes from `CALLBOARD_NEW_PASSWORD(_FILE)`, the terminal or standard input.
+    /// Create a user.
+    ///
+    /// The password comes from `CALLBOARD_NEW_PASSWORD(_FILE)`, the terminal or standard input.
     Create(Create),
-    /// Invite a person, who sets the password of the own account; prints the link, which is shown only here.
+    /// Invite a person by a link, which is shown only once; the person chooses the password.
     Invite(Invite),
     /// List the open invitations, the newest first.
     Invitations {
@@ -78,8 +80,9 @@ pub enum Users {
         /// Rate limit plan: free, pro or enterprise.
         plan: String,
     },
-    /// Set a user's password, which the user must change first; it comes from
-    /// `CALLBOARD_NEW_PASSWORD(_FILE)`, the terminal or standard input.
+    /// Set a user's password, which the user must change at the next sign-in.
+    ///
+    /// The password comes from `CALLBOARD_NEW_PASSWORD(_FILE)`, the terminal or standard input.
     Password {
         /// The user, by e-mail or id.
         #[arg(value_name = "USER", value_parser = input::id)]
@@ -99,7 +102,7 @@ pub enum Users {
         /// Cancel the user's unfinished work.
         #[arg(long, conflicts_with = "hand_over_to")]
         cancel_work: bool,
-        /// Let this user answer for the unfinished work, by e-mail or id.
+        /// Hand the unfinished work to this user, by e-mail or id.
         #[arg(long, value_name = "USER", value_parser = input::id)]
         hand_over_to: Option<String>,
     },
@@ -108,10 +111,10 @@ pub enum Users {
 /// The properties of the user.
 #[derive(Debug, Clone, Args)]
 pub struct Create {
-    /// E-mail of the user, as the other commands take it.
+    /// E-mail of the user.
     #[arg(value_name = "EMAIL", required_unless_present = "email", conflicts_with = "email")]
     user: Option<String>,
-    /// The same.
+    /// E-mail of the user, in place of the argument.
     #[arg(long, value_name = "EMAIL")]
     email: Option<String>,
     /// Name of the user; by default the part of the e-mail before the @.
@@ -123,7 +126,7 @@ pub struct Create {
     /// Rate limit plan: free, pro or enterprise; by default the server's.
     #[arg(long)]
     plan: Option<String>,
-    /// Let the password permit nothing but the choice of another one.
+    /// Require another password before anything else.
     #[arg(long)]
     must_change_password: bool,
 }
@@ -131,19 +134,19 @@ pub struct Create {
 /// The properties of the invitation.
 #[derive(Debug, Clone, Args)]
 pub struct Invite {
-    /// E-mail of the person; by default the person chooses one.
+    /// E-mail of the person; by default the person enters one.
     #[arg(value_name = "EMAIL", conflicts_with = "email")]
     person: Option<String>,
     /// Role of the account: admin, operator, reviewer, viewer, worker or backup.
     #[arg(long)]
     role: String,
-    /// The same.
+    /// E-mail of the person, in place of the argument.
     #[arg(long, value_name = "EMAIL")]
     email: Option<String>,
     /// Name of the person, who may give another one.
     #[arg(long)]
     name: Option<String>,
-    /// Days for which the invitation counts, 1d to 30d; by default 7d.
+    /// Days for which the invitation is valid, 1d to 30d; by default 7d.
     #[arg(long)]
     expires_in: Option<String>,
 }

@@ -144,19 +144,23 @@ pub(super) fn not_ended(id: &str, last: &Value) -> Failure {
             format!("waits for a reviewer: callboard hitl show {id}")
         }
         (Some("approval"), _) => "waits for a reviewer: callboard hitl list".to_owned(),
-        (Some("schedule"), _) => "waits for the time of its start".to_owned(),
-        (Some("worker"), _) => "waits for a worker".to_owned(),
+        (Some("schedule"), _) => "waits for its start time".to_owned(),
+        (Some("worker"), _) => {
+            "waits for a worker: callboard workers list shows the connected ones".to_owned()
+        }
         (Some("signal"), _) => "waits for a signal".to_owned(),
         (Some("backoff"), _) => "waits for another attempt".to_owned(),
-        (Some("limit"), _) => {
-            "waits for a limit: of its model, queue or concurrency key".to_owned()
+        (Some("limit"), _) => "waits for a limit of its model, queue or concurrency key".to_owned(),
+        (Some("budget"), _) => "waits for room in a budget: callboard budgets list".to_owned(),
+        (Some("paused"), _) => {
+            "waits, because everything is paused: callboard resume --all".to_owned()
         }
-        (Some("budget"), _) => "waits for room in a budget".to_owned(),
-        (Some("paused"), _) => "waits: everything is paused".to_owned(),
-        (Some("queue_paused"), _) => "waits: its queue is paused".to_owned(),
+        (Some("queue_paused"), _) => {
+            "waits, because its queue is paused: callboard queues list".to_owned()
+        }
         (Some(_), _) | (None, Some("pending")) => "is still pending".to_owned(),
         (None, Some(_)) => "is still running".to_owned(),
-        (None, None) => "has not ended yet, as far as is known".to_owned(),
+        (None, None) => "has not ended yet; its state is unknown".to_owned(),
     };
     Failure::TimedOut(format!("{id} {what}"))
 }

@@ -41,13 +41,13 @@ pub enum Webhooks {
         #[arg(value_parser = input::id)]
         id: String,
     },
-    /// Show the secret that receivers verify signatures with; needs an admin.
+    /// Show the secret with which receivers verify signatures; requires the role admin.
     Secret {
         /// The secret of the sandbox, in place of production's.
         #[arg(long)]
         sandbox: bool,
     },
-    /// Create a new secret and show it; the old one signs beside it until the overlap ends.
+    /// Create a new secret and show it; the old one also signs until the overlap ends.
     RotateSecret {
         /// Time for which the old secret signs too: 0s, 1h, 24h, 7d.
         #[arg(long, default_value = "24h")]
@@ -82,8 +82,8 @@ pub(super) async fn run(Remote { access, command }: Remote<Webhooks>) -> Result<
             let call = Call::post(&["webhooks", "secret", "rotate"]);
             let secret = client.data(call.json(&json!({"overlap": overlap}))).await?;
             match secret["previous"]["validUntil"].as_str() {
-                Some(until) => note(&format!("the old secret signs too until {until}")),
-                None => note("the old secret signs no more"),
+                Some(until) => note(&format!("the old secret also signs until {until}")),
+                None => note("the old secret no longer signs"),
             }
             let shown = secret["secret"].as_str().unwrap_or_default().to_owned();
             access.output.item(&secret, |_| format!("{shown}\n"))

@@ -48,7 +48,7 @@ pub enum ProviderName {
     Openai,
     /// Anthropic; key from `ANTHROPIC_API_KEY`.
     Anthropic,
-    /// No model at all: answers that are a function of the prompt.
+    /// No model: answers that are computed from the prompt.
     Simulated,
 }
 
@@ -81,7 +81,7 @@ pub struct Worker {
     /// The models to announce, separated by commas: names, prefixes such as `gpt-*`; by default all.
     #[arg(long, value_delimiter = ',', value_parser = NonEmptyStringValueParser::new())]
     pub models: Option<Vec<String>>,
-    /// Time that running tasks get after SIGTERM or Ctrl-C, such as `25s`; then others begin them anew.
+    /// Time for running tasks to finish after SIGTERM or Ctrl-C, such as `25s`; then other workers start them again.
     #[arg(long, value_name = "DURATION", value_parser = input::duration, default_value = "25s")]
     pub grace: Duration,
     /// Provider that runs the model.

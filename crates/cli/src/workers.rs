@@ -16,7 +16,7 @@ const COLUMNS: [Column; 8] = [
     ("OF", "concurrency"),
     ("QUEUES", "queues"),
     ("MODELS", "models"),
-    ("HEARD OF", "lastHeartbeatAt"),
+    ("LAST HEARTBEAT", "lastHeartbeatAt"),
 ];
 
 /// The commands on workers.

@@ -88,7 +88,7 @@ request! {
 
 fn a_port_needs_a_challenge(start: StartOidc, fields: &Fields<'_>) -> Result<StartOidc, Refused> {
     if start.port.is_some() && start.challenge.is_none() {
-        return Err(fields.refuse("challenge", Rule::Required, "is missing: it goes with a port"));
+        return Err(fields.refuse("challenge", Rule::Required, "is required together with port"));
     }
     Ok(start)
 }

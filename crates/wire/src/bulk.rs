@@ -132,12 +132,12 @@ fn is_whole(bulk: StartBulk, fields: &mut Fields<'_>) -> Result<StartBulk, Refus
         return Err(fields.refuse("filter", Rule::Unknown, says));
     }
     if version.is_some() && template_id.is_none() {
-        let says = "has a version: templateId is required with it";
+        let says = "has a version: give its templateId too";
         return Err(fields.refuse("filter", Rule::Required, says));
     }
     let rejected = |status: &Option<Status>| *status == Some(Status::Rejected);
     if kind == Kind::Executions && bulk.filter.status.iter().flatten().any(rejected) {
-        let says = "has the status rejected, which only tasks have: a rejected execution is failed";
+        let says = "has the status rejected, which only tasks have: ask for failed executions";
         return Err(fields.refuse("filter", Rule::Enum, says));
     }
     if bulk.filter.is_empty() && bulk.expect.is_none() && !bulk.dry_run {

@@ -277,8 +277,10 @@ fn tags(metadata: Vec<(String, String)>, user: Option<String>) -> Result<Vec<Str
         tags.push(tag);
     }
     if tags.len() > MAX_TAGS {
-        let message =
-            format!("metadata and user make {} tags, and {MAX_TAGS} are the most", tags.len());
+        let message = format!(
+            "metadata and user make {} tags, more than the limit of {MAX_TAGS}",
+            tags.len()
+        );
         return Err(Error::invalid("metadata", Rule::Length, message));
     }
     Ok(tags)

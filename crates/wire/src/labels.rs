@@ -22,7 +22,7 @@ request! {
 }
 
 fn title() -> impl Parse<String> {
-    let says = "must have a character that is seen";
+    let says = "must have a visible character";
     rule::text(rule::characters(1..=MAX_TITLE))
         .only(|text: &String| title_of(text).is_some(), Rule::Pattern, says)
         .map(|text| title_of(&text).unwrap_or(text))

@@ -48,7 +48,7 @@ fn part_fits(part: GivenPart, fields: &Fields<'_>) -> Result<GivenPart, Refused>
     for (name, is_given) in [(TEXT, part.text.is_some()), ("file", part.file.is_some())] {
         let belongs = (name == TEXT) == (kind == TEXT);
         if is_given && !belongs {
-            let says = format!("is no member of a part of the type {kind}");
+            let says = format!("is not a member of a part of the type {kind}");
             return Err(fields.refuse(name, Rule::Unknown, says));
         }
         if belongs && !is_given {

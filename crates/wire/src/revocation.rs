@@ -60,11 +60,11 @@ fn user() -> impl Parse<UserId> {
 fn names_keys(keys: RevokeKeys, fields: &mut Fields<'_>) -> Result<RevokeKeys, Refused> {
     let is_chosen = keys.made_by.is_some() || keys.user_id.is_some() || keys.before.is_some();
     if !keys.all && !is_chosen {
-        let says = "is required without madeBy, userId and before: true for every key";
+        let says = "is required without madeBy, userId and before: send true to select every key";
         return Err(fields.refuse("all", Rule::Required, says));
     }
     if keys.all && is_chosen {
-        let says = "is every key: leave out madeBy, userId and before, or all";
+        let says = "selects every key: leave out madeBy, userId and before, or leave out all";
         return Err(fields.refuse("all", Rule::Unknown, says));
     }
     Ok(keys)

@@ -123,7 +123,7 @@ impl Parse<(ScheduleTarget, Value)> for TargetRule {
 fn has_a_time(schedule: CreateSchedule, fields: &Fields<'_>) -> Result<CreateSchedule, Refused> {
     let ScheduleTiming { cron, at, .. } = &schedule.timing;
     if cron.is_none() && at.is_none() {
-        return Err(fields.refuse("cron", Rule::Required, "is required, or at"));
+        return Err(fields.refuse("cron", Rule::Required, "is required, unless at is given"));
     }
     one_time(&schedule.timing, fields)?;
     Ok(schedule)
@@ -147,7 +147,7 @@ fn is_one_target(target: ScheduleTarget, fields: &Fields<'_>) -> Result<Schedule
     let ScheduleTarget { task, plan_id, template_id, version, start } = &target;
     let kinds = [task.is_some(), plan_id.is_some(), template_id.is_some()];
     if kinds.into_iter().filter(|is_given| *is_given).count() != 1 {
-        let says = "is required, or planId, or templateId; and only one of the three";
+        let says = "or planId or templateId is required, and only one of the three";
         return Err(fields.refuse("task", Rule::Required, says));
     }
     if version.is_some() && template_id.is_none() {
@@ -162,16 +162,17 @@ fn is_one_target(target: ScheduleTarget, fields: &Fields<'_>) -> Result<Schedule
     let is_named =
         !start.tags.is_empty() || start.callback_url.is_some() || !start.labels.is_none();
     if task.is_some() && is_named {
-        let says = "belongs into task, as do the title and the callback";
+        let says = "belongs in task, as do the title and the callback";
         return Err(fields.refuse("tags", Rule::Unknown, says));
     }
     let starts_later = task.as_ref().is_some_and(|task| task.start_at.is_some());
     if starts_later || start.start_at.is_some() {
         let field = if starts_later { "task.startAt" } else { "startAt" };
-        return Err(fields.refuse(field, Rule::Unknown, "has no place in a schedule"));
+        let says = "must be left out: the schedule gives the time";
+        return Err(fields.refuse(field, Rule::Unknown, says));
     }
     if start.is_dry() {
-        let says = "has no place in a schedule";
+        let says = "must be left out: a schedule starts no dry run";
         return Err(fields.refuse("options.dryRun", Rule::Unknown, says));
     }
     Ok(target)

@@ -44,7 +44,7 @@ fn words() -> impl Parse<Wanted> {
 
 fn cursor() -> impl Parse<TaskId> {
     rule::text(rule::characters(0..=TaskId::LENGTH)).then(|text| {
-        let says = "must be the next of an answer";
+        let says = "must be the next of an earlier answer";
         text.parse().map_err(|_| Error::invalid("cursor", Rule::Format, says))
     })
 }

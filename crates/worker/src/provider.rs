@@ -325,7 +325,7 @@ impl Finished {
                 Err(Failure::refused(format!("the provider withheld the answer: {reason}")))
             }
             Some(_) | None if self.thinking.is_some() => {
-                Err(Failure::broken("the model thought and gave no answer"))
+                Err(Failure::broken("the model sent its reasoning and no answer"))
             }
             Some(_) | None => Err(unanswered()),
         }

@@ -139,7 +139,8 @@ fn synced(mut times: Vec<Duration>) -> Finding {
         return Finding::broken(
             CHECK,
             format!(
-                "a sync took {micros} µs, which no disk does: syncs are turned off (libeatmydata, a disk that lies)"
+                "a sync took {micros} µs, which no disk does: syncs are turned off (libeatmydata, or a disk \
+                 that only claims to sync)"
             ),
             "start without LD_PRELOAD=libeatmydata.so, and turn off unsafe caching in the virtual machine",
         );

@@ -55,7 +55,13 @@ impl Pieces {
         self.holds(held)?;
         let piece = tokio::time::timeout(self.limit, self.stream.next()).await;
         let piece = piece.map_err(|_| Error::BodyTooSlow { seconds: self.limit.as_secs() })?;
-        let broken = |_| Error::invalid("body", Rule::Format, "the body breaks off");
+        let broken = |_| {
+            Error::invalid(
+                "body",
+                Rule::Format,
+                "the body ended before it was complete: send it again",
+            )
+        };
         let Some(piece) = piece.transpose().map_err(broken)? else { return Ok(None) };
         if let Some(share) = &self.share {
             share.take(piece.len())?;

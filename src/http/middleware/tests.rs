@@ -156,7 +156,8 @@ async fn every_refusal_is_in_the_envelope() {
         refusal("GET", "/api/tasks/dt_task_x", "").await,
         error(404, "NOT_FOUND", "task dt_task_x does not exist")
     );
-    let nothing = error(404, "NOT_FOUND", "no route matches this path");
+    let nothing =
+        error(404, "NOT_FOUND", "no route matches this path: GET /api/openapi.json lists all");
     assert_eq!(refusal("GET", "/api/nothing", "").await, nothing);
     assert_eq!(refusal("GET", "/api/tasks/%ff", "").await, nothing);
     let inside = error(500, "INTERNAL_ERROR", "internal error");

@@ -27,7 +27,7 @@ pub(super) fn body(letter: &ReviewerMail, link: &str) -> String {
          the output of {} waits for a decision.\n{}\n\n\
          Why it is held: {}\n\
          Waiting since:  {}\n\
-         To be decided:  until {}\n\n\
+         Decide by:      {}\n\n\
          {link}\n\n\
          The link only shows the item and decides nothing.\n\n\
          Task:      {task}\n",
@@ -91,11 +91,10 @@ fn left(letter: &KeyEndMail) -> String {
 pub(super) fn password(name: &str, link: &str) -> String {
     format!(
         "Hello {},\n\n\
-         somebody, probably you, asked for another password of your account. Set it here, within an \
-         hour:\n\n\
+         somebody, probably you, asked for a new password for your account. Set it here within an hour:\n\n\
          {link}\n\n\
-         The link counts once, and ends all your sessions. If it was not you, do nothing: your password \
-         stays as it is.\n",
+         The link works once. A new password ends all your sessions. If you did not ask for it, do nothing: your \
+         password stays as it is.\n",
         one_line(name),
     )
 }
@@ -107,8 +106,8 @@ pub(super) fn invitation(letter: &LinkMail, role: Role, until: Timestamp) -> Str
         "Hello{},\n\n\
          you are invited to {} as {}. Choose a password there:\n\n\
          {}\n\n\
-         The link makes one account, and counts until {until}. If you do not know what this is about, do \
-         nothing: no account is made.\n",
+         The link creates one account, and is valid until {until}. If you did not expect this mail, do nothing: no \
+         account is created.\n",
         name.unwrap_or_default(),
         host(&letter.link),
         role.as_str(),
@@ -143,8 +142,7 @@ const fn cause(cause: MailCause) -> &'static str {
         MailCause::Assigned => "It is assigned to you.",
         MailCause::Escalated => "Nobody has decided yet, so it was escalated to you.",
         MailCause::Expired => {
-            "The time is over and nobody has decided, so it was escalated to you;\n\
-             it can still be decided."
+            "Nobody decided in time, so it was escalated to you. You can still decide it."
         }
     }
 }
@@ -159,7 +157,7 @@ fn held(letter: &ReviewerMail) -> String {
         HoldReason::BelowThreshold => below.unwrap_or_else(|| "its confidence is too low".into()),
         HoldReason::NoConfidence => "it came without a confidence".into(),
         HoldReason::Sampled => "it would have passed, and was picked as a sample".into(),
-        HoldReason::Requested => "it has passed, and a review of it was asked for".into(),
+        HoldReason::Requested => "it has passed, and somebody asked for a review of it".into(),
     }
 }
 
@@ -201,7 +199,7 @@ It is assigned to you.
 
 Why it is held: confidence 0.71 is below 0.85
 Waiting since:  2023-11-14 22:13 UTC
-To be decided:  until 2023-11-14 23:13 UTC
+Decide by:      2023-11-14 23:13 UTC
 
 https://callboard.example.com/review/X
 
@@ -254,7 +252,7 @@ Execution: dt_exec_00000000000000000000000200
         let escalated = with(ReviewerMail { cause: MailCause::Escalated, ..letter() });
         assert!(escalated.contains("Nobody has decided yet, so it was escalated to you."));
         let expired = with(ReviewerMail { cause: MailCause::Expired, ..letter() });
-        assert!(expired.contains("The time is over"));
+        assert!(expired.contains("Nobody decided in time"));
         let why = |why, confidence| {
             let text = with(ReviewerMail { why, confidence, ..letter() });
             text.lines().nth(5).expect("a sixth line").replace("Why it is held: ", "")

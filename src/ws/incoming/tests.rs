@@ -141,7 +141,10 @@ async fn a_whole_message_takes_room_until_the_next_read_and_none_of_its_accounts
     // Each piece has a head of 8 bytes.
     let mut message = vec![0; 2 * MIB + 8 * (2 * MIB / PIECE)];
     incoming.read_exact(&mut message).await.expect("it is whole");
-    let no_room = Error::Unavailable("too much is being sent at once");
+    let no_room = Error::Unavailable(
+        "too many unfinished bodies are in memory ([server] bodies_max_bytes): send this again in a few \
+         seconds",
+    );
     assert_eq!(share.take(MIB + MIB / 2), Err(no_room), "the message is not parsed yet");
     assert_eq!(share.take(MIB / 2), Ok(()), "it is whole");
     let next = tokio::time::timeout(Duration::ZERO, incoming.read(&mut message)).await;

@@ -95,8 +95,7 @@ async fn a_reset_names_the_admin_or_makes_one_and_obeys_the_rules_of_passwords()
 #[tokio::test]
 async fn ignored_variables_are_said_at_the_start() {
     let mut server = Server::traced(&[("RETENTION_ENDED", "30d")]);
-    let unknown =
-        "CALLBOARD_RETENTION_ENDED is no setting and is ignored; CALLBOARD_RETENTION__ENDED is one";
+    let unknown = "CALLBOARD_RETENTION_ENDED is not a setting and is ignored; CALLBOARD_RETENTION__ENDED is one";
     assert!(server.logged().contains(unknown));
     let ignored = "CALLBOARD_ADMIN_EMAIL and CALLBOARD_ADMIN_PASSWORD(_FILE) are ignored";
     assert!(!server.logged().contains(ignored), "they made the admin");

@@ -114,7 +114,7 @@ async fn an_interrupted_wait_names_the_task_and_the_command_that_goes_on() {
     let home = Home::new(&server.url).with_key(&server.key("operator").await);
     let mut wait = Terminal::start(&home, &["tasks", "submit", "hello", "--model", "m", "--wait"]);
     wait.shows("dt_task_").await.shows("submitted").await;
-    wait.shows("no worker for this model: none runs m").await.types(CTRL_C).await;
+    wait.shows("no connected worker runs m").await.types(CTRL_C).await;
     wait.shows("continues; callboard tasks wait dt_task_").await;
     assert_eq!(wait.ends().await.0, Some(130));
 }

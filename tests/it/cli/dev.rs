@@ -134,7 +134,7 @@ fn frame<'l>(lines: impl Iterator<Item = &'l str>) -> Vec<String> {
     let mut is_answer = false;
     let mut kept = Vec::new();
     for line in lines.map(str::trim).skip_while(|line| !line.starts_with("listening on ")) {
-        is_answer &= !line.starts_with("again,");
+        is_answer &= !line.starts_with("next,");
         if !is_answer && !line.is_empty() {
             kept.push(skeleton(line));
         }

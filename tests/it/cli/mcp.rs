@@ -178,7 +178,7 @@ fn check(said: &[Value], expected: &[&str], named: &str, held: &str) {
     assert_eq!(said[2]["answer"]["structuredContent"]["status"], "completed");
     assert!(said[2]["progress"].as_array().is_some_and(|it| !it.is_empty()), "{}", said[2]);
     assert!(
-        text(&said[3]).contains("is failed") && said[3]["answer"]["isError"] == true,
+        text(&said[3]).contains(" failed") && said[3]["answer"]["isError"] == true,
         "{}",
         said[3]
     );

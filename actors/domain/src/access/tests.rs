@@ -134,7 +134,8 @@ fn a_reviewer_reads_decides_and_claims_approvals_reads_files_keeps_views_and_doe
 fn a_refusal_names_the_role_and_the_action() {
     assert_eq!(user(Role::Viewer).may(Action::TasksRead), Ok(()));
     let refused = user(Role::Viewer).may(Action::TasksCancel);
-    let message = "the role viewer does not permit tasks: cancel";
+    let message =
+        "the role viewer does not permit tasks: cancel; ask an admin for a role that does";
     assert_eq!(refused, Err(Error::Forbidden(message.to_owned())));
 }
 

@@ -54,8 +54,8 @@ impl Policy {
         let email = claims.get("email").and_then(Value::as_str);
         let email = email.ok_or_else(|| {
             refused(
-                "the identity provider tells no e-mail: the claim email is missing. Let the provider \
-                 put it into the ID token, and let the user have an e-mail there",
+                "the identity provider sends no e-mail: the claim email is missing. Let the provider put it \
+                 into the ID token, and let the user have an e-mail there",
             )
         })?;
         match claims.get("email_verified") {
@@ -109,7 +109,9 @@ impl Policy {
             Some(name) if find(claims, name).is_none() => {
                 format!("the claim {name} is missing. Let the provider put it into the ID token")
             }
-            Some(name) => format!("the claim {name} has none of its values"),
+            Some(name) => {
+                format!("the claim {name} has none of its values. Add one to oidc.role_map")
+            }
         };
         format!("no role of oidc.role_map is theirs: {why}, or set oidc.default_role")
     }
@@ -205,7 +207,7 @@ mod tests {
     #[test]
     fn an_e_mail_counts_only_if_it_is_verified_and_of_an_allowed_domain() {
         for (changes, why) in [
-            (json!({"email": null}), "tells no e-mail"),
+            (json!({"email": null}), "sends no e-mail"),
             (json!({"email": "ada"}), "must be an address"),
             (json!({"email": "ada@evil.example"}), "domain"),
             (json!({"email": "ada@sub.example.com"}), "domain"),

@@ -100,7 +100,9 @@ fn the_last_admin_is_neither_demoted_nor_deleted() {
         (Change::Role(Role::Worker), "demoted"),
         (Change::Deletion, "deleted"),
     ] {
-        let message = format!("user {id} is the last admin and cannot be {deed}");
+        let message = format!(
+            "user {id} is the last admin and cannot be {deed}: make another user an admin first"
+        );
         let refused = keep_an_admin(&users, id, change);
         assert_eq!(refused, Err(Error::InvalidState(message)));
     }

@@ -78,8 +78,8 @@ pub fn check_four_eyes(
     let mut names = iter::once(&by.account).chain(&by.reviewer);
     if names.any(|name| submitters.contains(&person(name))) {
         let message = format!(
-            "{} was submitted by the same person: under hitl.four_eyes another one approves it, and \
-             whoever submitted it or wrote its prompt may only reject",
+            "the person who submitted {} or wrote its prompt may only reject it: under hitl.four_eyes \
+             somebody else must approve it",
             spec.id
         );
         return Err(Error::Forbidden(message));
@@ -104,7 +104,7 @@ pub fn check_reopener(
     }
     let by = decision.by.name();
     Err(Error::Forbidden(format!(
-        "the decision is by {by}: a reviewer takes back only their own, an operator or an admin any"
+        "the decision is by {by}: a reviewer can take back only their own decisions; ask an operator or an admin"
     )))
 }
 

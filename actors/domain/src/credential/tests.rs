@@ -181,7 +181,7 @@ fn a_key_is_rotated_once_and_only_while_it_is_active() {
         (&overlapping, later, "revoked"),
         (&key, key.expires_at, "expired"),
     ] {
-        let message = format!("key {} is {state} and cannot be rotated", key.id);
+        let message = format!("key {} is {state} and cannot be rotated: create a new key", key.id);
         assert_eq!(key.check_rotation(at), Err(Error::InvalidState(message)));
     }
 }

@@ -40,7 +40,7 @@ pub(super) fn pattern(
         let compiled =
             patterns.lock().unwrap_or_else(PoisonError::into_inner).compile(text, MAX_PATTERN);
         // A pattern that is no regular expression was refused before.
-        let pattern = compiled.map_err(|_| ValidationError::custom("is no pattern"))?;
+        let pattern = compiled.map_err(|_| ValidationError::custom("is not a pattern"))?;
         Ok(Box::new(Matches { pattern, kept: Mutex::new(None) }))
     }
 }

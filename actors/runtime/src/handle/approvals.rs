@@ -346,7 +346,9 @@ impl Handle {
         }
         let status = self.task(environment, task).await?.task.status();
         let status = status.as_str();
-        Err(Error::InvalidState(format!("task {task} is {status} and waits for no reviewer")))
+        Err(Error::InvalidState(format!(
+            "task {task} is {status} and does not wait for a reviewer"
+        )))
     }
 
     /// The output with the answer of a reviewer who did not see it.

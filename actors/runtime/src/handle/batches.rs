@@ -255,7 +255,7 @@ impl Handle {
         let view = self.batch_view(environment, id).await?;
         if view.batch.status == Status::Loading {
             return Err(Error::InvalidState(format!(
-                "batch {id} is loading, and cannot be estimated"
+                "batch {id} is loading: estimate it once it has loaded"
             )));
         }
         let estimate = estimate::of_waiting(self.reader(), environment, view.batch.clone()).await?;

@@ -160,7 +160,13 @@ impl Handle {
         }
         let (matched, why) = self.matched(owner, order).await?;
         let now = self.node.now();
-        let too_many = || Error::invalid("filter", Rule::Length, "filter matches too many items");
+        let too_many = || {
+            Error::invalid(
+                "filter",
+                Rule::Length,
+                "filter matches too many items: choose a narrower filter",
+            )
+        };
         let job = Job {
             id: BulkId::from_u128(self.node.fresh_id(now, 0)),
             action: order.action,

@@ -104,7 +104,7 @@ impl Handle {
             Subject::Key(id) => format!("key {id}"),
         };
         Err(Error::InvalidState(format!(
-            "a webhook or a mail about {item} is pending; erase its texts after it has ended"
+            "a webhook or a mail about {item} is pending: erase the texts once it was sent or given up"
         )))
     }
 

@@ -119,7 +119,9 @@ impl Node {
             }
         };
         let in_time = tokio::time::timeout(PATIENCE, all).await;
-        in_time.map_err(|_| Error::Unavailable("the queues do not answer"))?;
+        in_time.map_err(|_| {
+            Error::Unavailable("the queues do not answer: send this again in a few seconds")
+        })?;
         Ok(depths)
     }
 }

@@ -110,7 +110,9 @@ impl Handle {
     pub async fn delete_file(&self, environment: Environment, id: FileId) -> Result<File, Error> {
         let file = self.file(environment, id).await?;
         let Some(_leaving) = self.node.state.files.held.leave(&(environment, id)) else {
-            let says = format!("file {id} is being used by a task that is submitted just now");
+            let says = format!(
+                "file {id} is being used by a task that is being submitted: try again in a moment"
+            );
             return Err(Error::InvalidState(says));
         };
         if let Some(batch) = self.node.state.chat_batches.reader_of(environment, id) {
@@ -159,14 +161,14 @@ impl Handle {
                 };
                 if task.inputs.args.is_none() && file.format.is_none() {
                     return invalid(
-                        "is no PNG, JPEG, WebP, GIF, PDF or text, by its bytes: no model can be shown it",
+                        "is not a PNG, JPEG, WebP, GIF, PDF or text, by its bytes: no model can be shown it",
                     );
                 }
                 let is = file.format.map(Format::kind);
                 if let (Some(kind), Some(is)) = (kind, is.filter(|is| kind != Some(*is))) {
                     let (kind, is) = (kind.as_str(), is.as_str());
                     return invalid(&format!(
-                        "is no {kind}, by its bytes: its part has the type {is}"
+                        "is not of the type {kind}, by its bytes: its part has the type {is}"
                     ));
                 }
                 guards.push(guard);

@@ -192,7 +192,7 @@ impl Handle {
             trace: None,
         };
         let original = fork::Original::of(node, environment, forked_from).await;
-        let original = original.map_err(|_| Error::Unavailable("the disk cannot be read"))?;
+        let original = original.map_err(|_| Error::Unavailable("the store cannot be read"))?;
         let defaults = Arc::clone(&node.settings.task_defaults);
         let (compiled, review, input) = (Arc::clone(compiled), review.clone(), input.clone());
         let about = About::from(&spec);

@@ -82,7 +82,7 @@ impl Handle {
         let _counting = if is_new { Some(self.node.limits.counting.lock().await) } else { None };
         if is_new && self.node.limits.flow.queues(environment).len() >= MAX_CONTROLLED {
             return Err(Error::InvalidState(format!(
-                "{MAX_CONTROLLED} queues have settings, which is the limit: take the limits of one away"
+                "{MAX_CONTROLLED} queues have settings, which is the limit: remove the limits of one"
             )));
         }
         let (reply, answer) = oneshot::channel();

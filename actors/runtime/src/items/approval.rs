@@ -349,7 +349,7 @@ impl Held<ApprovalItem> {
 }
 
 fn not_held(task: TaskId) -> Error {
-    Error::InvalidState(format!("task {task} waits for no reviewer"))
+    Error::InvalidState(format!("task {task} does not wait for a reviewer"))
 }
 
 /// The answer to a request that is refused.
@@ -384,13 +384,14 @@ fn refused(task: TaskId, refusal: Refusal) -> Error {
             "the step of task {task} has a task that is being stopped: try again in a moment"
         )),
         Refusal::ReopenedTooOften => Error::InvalidState(format!(
-            "the output of task {task} was opened again {MAX_REOPENED} times already: its decision stays"
+            "the output of task {task} was reopened {MAX_REOPENED} times, which is the limit: its decision stays"
         )),
         Refusal::AssignedTooOften => Error::InvalidState(format!(
-            "the history of the approval of {task} is full: decide it, or cancel it"
+            "the history of the approval of {task} is full: decide it, or cancel the task"
         )),
         Refusal::ExtendedTooOften => Error::InvalidState(format!(
-            "the time to review task {task} was extended {MAX_EXTENSIONS} times already: decide it, or cancel it"
+            "the time to review task {task} was extended {MAX_EXTENSIONS} times, which is the limit: decide \
+             it, or cancel the task"
         )),
         Refusal::NotClaimed | Refusal::NotDue => not_held(task),
     }

@@ -178,7 +178,7 @@ impl Held<DeliveryItem> {
                 match self.notice(notification).await? {
                     Ok((notice, _share)) => match &self.node.kernel.ports.webhooks {
                         Some(client) => client.post(notice).await.map(Some),
-                        None => Err(unconfigured("nobody posts webhooks")),
+                        None => Err(unconfigured("this server sends no webhooks")),
                     },
                     Err(why) => return self.not_needed(why).await,
                 }
@@ -255,7 +255,7 @@ fn unconfigured(message: &str) -> Failure {
 
 /// The refusal of a redelivery while an attempt is due.
 pub(crate) fn under_way(id: DeliveryId) -> Refused {
-    Refused::InvalidState(format!("delivery {id} is being sent already"))
+    Refused::InvalidState(format!("delivery {id} is being sent already: wait for the result"))
 }
 
 /// Host and port of a URL, or the text in their place.

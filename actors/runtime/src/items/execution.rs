@@ -408,7 +408,8 @@ fn refused(execution: &Execution, refusal: Refusal) -> Error {
         }
         Refusal::TextsErased => {
             format!(
-                "the texts of a completed step of execution {id} were erased, so later steps cannot run"
+                "the texts of a completed step of execution {id} were erased, so later steps cannot run: \
+                 start a new execution"
             )
         }
         Refusal::Signalled => {
@@ -417,10 +418,10 @@ fn refused(execution: &Execution, refusal: Refusal) -> Error {
             )
         }
         Refusal::WaitOver => {
-            format!("execution {id} waits no more for a signal of this name")
+            format!("execution {id} no longer waits for a signal of this name")
         }
         Refusal::StaleTask | Refusal::NotReady | Refusal::NotReopened | Refusal::NotDue => {
-            format!("execution {id} changed meanwhile; try again")
+            format!("execution {id} changed in the meantime: try again")
         }
     })
 }

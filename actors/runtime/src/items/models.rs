@@ -190,13 +190,15 @@ impl Node {
         let _writing = Arc::clone(&models.writing).lock_owned().await;
         let stored = MODELS.get(self.store(), environment.number(), &key(&model)).await;
         let stored =
-            stored.map_err(|_| callboard_domain::Error::Unavailable("the disk cannot be read"))?;
+            stored.map_err(|_| callboard_domain::Error::Unavailable("the store cannot be read"))?;
         if let Some(row) = stored.filter(|row| row.closed_until.is_some()) {
             let row = ModelRow { closed_until: None, closed_because: Closure::default(), ..row };
             let shard = self.shard(PARTITION);
             let outcome = shard.commit(PARTITION, vec![put(environment, &row)]).await;
             let Outcome::Committed = outcome else {
-                return Err(callboard_domain::Error::Unavailable("the end could not be stored"));
+                return Err(callboard_domain::Error::Unavailable(
+                    "the end of the model's pause could not be stored",
+                ));
             };
         }
         models.reopen(&model);

@@ -553,7 +553,9 @@ pub(crate) fn cancelled(id: TaskId, taken: Result<Task, Refusal>) -> Result<Task
             Error::InvalidState(format!("task {id} is already {}", status.as_str()))
         }
         Refusal::Task(_) | Refusal::Approval(_) | Refusal::NotAdmitted(_) | Refusal::Used(_) => {
-            Error::InvalidState(format!("task {id} changed while it was being cancelled"))
+            Error::InvalidState(format!(
+                "task {id} changed while it was being cancelled: try again"
+            ))
         }
     })
 }

@@ -303,7 +303,11 @@ impl Act {
         let address = TaskAddress { environment: self.environment, task: id };
         self.node.send(address, message(reply));
         let answer = tokio::time::timeout(PATIENCE, answer).await;
-        answer.map_err(|_| Error::Unavailable("it takes too long"))?.map_err(|_| Error::Internal)?
+        answer
+            .map_err(|_| {
+                Error::Unavailable("the server takes too long: send this again in a few seconds")
+            })?
+            .map_err(|_| Error::Internal)?
     }
 
     /// The item's status on the wire.

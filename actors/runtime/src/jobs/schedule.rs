@@ -220,7 +220,7 @@ impl Held<ScheduleItem> {
         let own = match self.own() {
             Ok(own) if own.row.schedule.settings == before => own,
             Ok(_) => {
-                let why = "the schedule was changed meanwhile; try again".into();
+                let why = "the schedule was changed in the meantime: try again".into();
                 let _ = reply.send(Err(Error::InvalidState(why)));
                 return Ok(());
             }

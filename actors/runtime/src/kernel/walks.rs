@@ -86,7 +86,7 @@ impl<T> Walk<T> {
         match ended {
             Err(_) => Ok(false),
             Ok(Ok(end)) if matches!(*end, Some(Ok(_))) => Ok(true),
-            Ok(_) => Err(Error::Unavailable("the rows cannot be read")),
+            Ok(_) => Err(Error::Unavailable("the store cannot be read")),
         }
     }
 }
@@ -113,7 +113,9 @@ impl<K: Eq + Hash, T: Send + 'static> Walks<K, T> {
         }
         if walks.len() >= MOST {
             let begun = walks.values().filter(|walk| walk.is_over()).map(|walk| walk.begun).min();
-            let oldest = begun.ok_or(Error::Unavailable("too many batches are being read"))?;
+            let oldest = begun.ok_or(Error::Unavailable(
+                "too many batches are being read: send this again in a few seconds",
+            ))?;
             walks.retain(|_, walk| walk.begun != oldest || !walk.is_over());
         }
         let (begun, end) = (Instant::now(), watch::Sender::new(None));

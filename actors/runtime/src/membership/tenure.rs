@@ -69,7 +69,7 @@ pub async fn take_part<P: Part>(
                     return Err(Ended::Failed(error));
                 }
                 Err(error) => {
-                    tracing::warn!(%error, "a tenure ended before it had begun");
+                    tracing::warn!(%error, "this node could not become the active one");
                     membership.ended().await;
                     continue;
                 }

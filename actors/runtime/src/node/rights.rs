@@ -46,7 +46,7 @@ pub(crate) fn caller_of_session(
     let session = register
         .session(session)
         .filter(|session| session.user == user)
-        .ok_or_else(|| Error::InvalidToken("the session was revoked".to_owned()))?;
+        .ok_or_else(|| Error::InvalidToken("the session was revoked: sign in again".to_owned()))?;
     let expires_at = register.end_of_key(&session, now)?;
     let user = register.user(user).ok_or_else(user_is_gone)?;
     Ok(Caller { expires_at, ..register.caller_in(slot, &user, Some(session.id))? })

@@ -77,7 +77,7 @@ pub struct Rows {
     /// Rows to list, 1 to 100; by default 20.
     #[arg(long)]
     limit: Option<u64>,
-    /// The cursor of the next page, as the page before has named it.
+    /// The cursor of the next page, from the end of the page before.
     #[arg(long)]
     cursor: Option<u64>,
 }
@@ -128,7 +128,7 @@ pub struct Compare {
     /// Rows to list, 1 to 100; by default 20.
     #[arg(long)]
     limit: Option<u64>,
-    /// The cursor of the next page, as the page before has named it.
+    /// The cursor of the next page, from the end of the page before.
     #[arg(long)]
     cursor: Option<u64>,
 }

@@ -17,7 +17,11 @@ const MAKE_ONE: &str = "make a key for commands: callboard keys create --name NA
 pub(super) fn kind(key: &str) -> Option<Finding> {
     if let Some((_, what)) = OTHERS.iter().find(|(beginning, _)| key.starts_with(beginning)) {
         let (detail, advice) = what.split_once("; ").unwrap_or((what, MAKE_ONE));
-        return Some(Finding::broken("key", format!("this is no API key but {detail}"), advice));
+        return Some(Finding::broken(
+            "key",
+            format!("this is not an API key but {detail}"),
+            advice,
+        ));
     }
     if key.starts_with("svc_worker_") {
         let detail = "this key is a worker's: it leases tasks, and may use few commands";

@@ -34,13 +34,13 @@ pub struct Fork {
     /// Show the reused steps and the estimated cost of the others, and start nothing.
     #[arg(long)]
     dry_run: bool,
-    /// Key that prevents a duplicate and makes a repetition safe.
+    /// Key that prevents a duplicate, so that the command is safe to repeat.
     #[arg(long, value_name = "KEY")]
     idempotency_key: Option<String>,
-    /// Wait for its end; exits with 10 if it failed, with 8 if the wait timed out.
+    /// Wait for the end; exit code 10 if it failed, 8 if it timed out.
     #[arg(long)]
     wait: bool,
-    /// Time limit of the wait.
+    /// Maximum time to wait, such as 5m.
     #[arg(long, requires = "wait", value_parser = input::duration, value_name = "DURATION")]
     wait_timeout: Option<Duration>,
 }

@@ -49,8 +49,7 @@ pub(super) async fn run(
         access.output.item(&data, shown)?;
     }
     Err(Failure::Other(
-        "no data: no output of these was reviewed or passed a gate, so nothing is known of a \
-         threshold"
+        "no data: none of these outputs was reviewed or passed a gate, so no threshold can be evaluated"
             .into(),
     ))
 }
@@ -84,9 +83,9 @@ fn shown(data: &Value) -> String {
     let said = match thresholds {
         [one] => words(one, data),
         [] | [_, ..] => vec![
-            "SAVED is of outputs that were reviewed; KNOWN MISSED is of the rejections known. SHARE \
-             MISSED is estimated for all rejections, those among the UNREVIEWED outputs too; where it \
-             is unknown, too little was reviewed to say. Ask for one --threshold to read more."
+            "SAVED counts reviews. KNOWN MISSED counts the rejections that are known. SHARE MISSED is the \
+             estimated share of all rejections, including those among the UNREVIEWED outputs. It is unknown \
+             where too few outputs were reviewed. Ask for one --threshold to read more."
                 .to_owned(),
         ],
     };
@@ -116,8 +115,8 @@ fn words(one: &Value, data: &Value) -> Vec<String> {
     let count = |name: &str| one[name].as_u64().unwrap_or(0);
     let at = &one["threshold"];
     let mut said = vec![format!(
-        "Counted: below {at} there are {}, which would be held. Of the reviewed ones, {} would not \
-         have been, and with them {} of {} known.",
+        "Counted: the threshold {at} would hold {}. It would have saved {} of the past reviews, and \
+         missed {} of {} that are known.",
         counted(count("reviews"), "output"),
         count("reviewsSaved"),
         count("rejectionsMissed"),
@@ -128,23 +127,23 @@ fn words(one: &Value, data: &Value) -> Vec<String> {
         said.push(format!("Every output from {at} on was reviewed."));
     } else {
         said.push(format!(
-            "Not known: nobody decided on {} from {at} on. How many of them a reviewer would have \
-             rejected can only be estimated, from reviews of outputs with a like confidence.",
+            "Not known: nobody reviewed {} with a confidence of {at} or more. The number that a reviewer \
+             would have rejected is estimated from reviews of outputs with a similar confidence.",
             counted(unseen, "output")
         ));
     }
     if unknown > 0 {
         said.push(format!(
-            "Of {unknown} of them not even that: no output with a like confidence was ever reviewed. \
-             The upper bound takes all of these for rejections."
+            "For {unknown} of them there is no estimate: no output with a similar confidence was ever \
+             reviewed. The upper bound counts all of these as rejections."
         ));
     }
     said.push(estimate(&one["missedShare"]));
     if let Some(ranges) = unsampled(data, number(at)) {
         said.push(format!(
-            "With a confidence of {ranges}, no review is a random sample of what passed. The estimate \
-             rests on outputs that were held for other reasons, mostly on less confident ones, and may \
-             be far off. A sampleRate gives it a sample."
+            "With a confidence of {ranges}, no output was reviewed at random. The estimate rests there on \
+             outputs that were held for other reasons, and may be far off. Set a sampleRate to get a random \
+             sample."
         ));
     }
     said
@@ -155,16 +154,16 @@ fn estimate(share: &Value) -> String {
     let bounds = format!("between {} and {}", percent(low), percent(high));
     match share["expected"].as_f64() {
         Some(expected) if low.total_cmp(&high).is_eq() => {
-            format!("Of all rejections, it would have missed {}.", percent(expected))
+            format!("It would have missed {} of all rejections.", percent(expected))
         }
         Some(expected) => format!(
-            "Estimated: of all rejections, known or not, it would have missed {}; {bounds}, each \
-             range of confidences taken with 95 % certainty.",
+            "Estimated: it would have missed {} of all rejections, known or not. With 95 % certainty in each \
+             range of confidences, the share is {bounds}.",
             percent(expected)
         ),
         None => format!(
-            "Which share of all rejections it would have missed is unknown: {bounds}. Too few outputs \
-             were reviewed, or none was rejected."
+            "Not known: the share of all rejections that it would have missed. It is {bounds}, because too \
+             few outputs were reviewed or none was rejected."
         ),
     }
 }
@@ -191,7 +190,7 @@ fn without_confidence(data: &Value) -> Option<String> {
     let count: u64 = kinds.iter().filter_map(|kind| data["noConfidence"][kind].as_u64()).sum();
     (count > 0).then(|| {
         format!(
-            "Not counted here: {} without a confidence. No threshold tells which of them are good.",
+            "Not counted: {} without a confidence, to which no threshold applies.",
             counted(count, "output")
         )
     })
@@ -237,16 +236,16 @@ mod tests {
 THRESHOLD  REVIEWS  SAVED  KNOWN MISSED  SHARE MISSED  BETWEEN            UNREVIEWED
 0.8        40       33     2 of 17       25.0 %        11.8 % and 50.0 %  90
 
-Counted: below 0.8 there are 40 outputs, which would be held. Of the reviewed ones, 33 would not \
-have been, and with them 2 of 17 rejections known.
+Counted: the threshold 0.8 would hold 40 outputs. It would have saved 33 of the past reviews, and \
+missed 2 of 17 rejections that are known.
 
-Not known: nobody decided on 90 outputs from 0.8 on. How many of them a reviewer would have \
-rejected can only be estimated, from reviews of outputs with a like confidence.
+Not known: nobody reviewed 90 outputs with a confidence of 0.8 or more. The number that a reviewer \
+would have rejected is estimated from reviews of outputs with a similar confidence.
 
-Estimated: of all rejections, known or not, it would have missed 25.0 %; between 11.8 % and 50.0 %, \
-each range of confidences taken with 95 % certainty.
+Estimated: it would have missed 25.0 % of all rejections, known or not. With 95 % certainty in each \
+range of confidences, the share is between 11.8 % and 50.0 %.
 
-Not counted here: 1 output without a confidence. No threshold tells which of them are good.
+Not counted: 1 output without a confidence, to which no threshold applies.
 ";
         assert_eq!(shown(&calibration(90, 0, 5, &share)), expected);
     }
@@ -268,7 +267,7 @@ Not counted here: 1 output without a confidence. No threshold tells which of the
     fn an_estimate_without_a_sample_says_what_it_rests_on() {
         let share = json!({"low": 0.1, "expected": 0.25, "high": 0.5});
         let said = shown(&calibration(90, 0, 0, &share));
-        assert!(said.contains("With a confidence of 0.8 to 0.9, no review is"), "{said}");
+        assert!(said.contains("With a confidence of 0.8 to 0.9, no output was"), "{said}");
     }
 
     #[test]
@@ -276,8 +275,8 @@ Not counted here: 1 output without a confidence. No threshold tells which of the
         let share = json!({"low": 0.1, "high": 0.9});
         let said = shown(&calibration(90, 7, 5, &share));
         assert!(said.contains("2 of 17       unknown       10.0 % and 90.0 %"), "{said}");
-        assert!(said.contains("Of 7 of them not even that"), "{said}");
-        assert!(said.contains("would have missed is unknown: between 10.0 % and 90.0 %"), "{said}");
+        assert!(said.contains("For 7 of them there is no estimate"), "{said}");
+        assert!(said.contains("would have missed. It is between 10.0 % and 90.0 %"), "{said}");
     }
 
     #[test]
@@ -285,7 +284,7 @@ Not counted here: 1 output without a confidence. No threshold tells which of the
         let share = json!({"low": 0.118, "expected": 0.118, "high": 0.118});
         let said = shown(&calibration(0, 0, 0, &share));
         assert!(said.contains("Every output from 0.8 on was reviewed."), "{said}");
-        assert!(said.contains("Of all rejections, it would have missed 11.8 %."), "{said}");
+        assert!(said.contains("It would have missed 11.8 % of all rejections."), "{said}");
         assert!(!said.contains("Estimated"), "{said}");
     }
 

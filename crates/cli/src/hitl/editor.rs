@@ -102,7 +102,7 @@ async fn edit_with(editor: &str, before: &str, keep: impl FnOnce(&str)) -> Resul
         return Err(cannot(&format!("it ended with {status}")));
     }
     let after = fs::read(&file).map_err(|error| cannot(&error))?;
-    let after = String::from_utf8(after).map_err(|_| cannot(&"the text is no UTF-8"))?;
+    let after = String::from_utf8(after).map_err(|_| cannot(&"the text is not UTF-8"))?;
     Ok(without_last_break(after, before))
 }
 

@@ -250,7 +250,7 @@ impl<D: Console> Review<'_, D> {
             }
         };
         if edit.is_empty() {
-            self.console.say("the text is empty: it is not taken\n")?;
+            self.console.say("the text is empty, so the output stays as it was\n")?;
             return Ok(Dialogue::Menu);
         }
         if edit == before {

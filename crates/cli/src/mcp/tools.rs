@@ -271,7 +271,8 @@ fn state(item: &Value, read: &str) -> Option<String> {
         (Some(one), None) | (None, Some(one)) => format!(": {one}"),
         (None, None) => String::new(),
     };
-    Some(format!("{id} is {status}{reason}"))
+    let ended = if status == "failed" { status } else { format!("was {status}") };
+    Some(format!("{id} {ended}{reason}"))
 }
 
 fn of_task(task: Value) -> Called {
@@ -383,7 +384,7 @@ mod tests {
         let failed = json!({"id": "dt_task_1", "status": "failed",
             "error": {"code": "PROVIDER_ERROR", "message": "no"}});
         let called = of_task(failed);
-        assert_eq!(called.text, "dt_task_1 is failed: no (PROVIDER_ERROR)");
+        assert_eq!(called.text, "dt_task_1 failed: no (PROVIDER_ERROR)");
         assert!(called.is_error);
     }
 }

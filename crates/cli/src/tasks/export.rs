@@ -54,7 +54,7 @@ enum Notation {
 pub struct Export {
     /// The file to write; - for standard output.
     file: PathBuf,
-    /// The notation: jsonl, csv or openai; by default that of the file's name.
+    /// Format: jsonl, csv or openai; by default that of the file's name.
     #[arg(long = "as", value_enum, hide_possible_values = true, value_name = "NOTATION")]
     notation: Option<Notation>,
     /// Statuses, separated by commas: pending, running, completed, failed, cancelled, rejected.
@@ -75,7 +75,7 @@ pub struct Export {
     /// Created before this time.
     #[arg(long, value_name = "TIME")]
     created_before: Option<String>,
-    /// The file by which an interrupted export goes on; by default FILE.state.
+    /// File from which an interrupted export continues; by default FILE.state.
     #[arg(long = "state", value_name = "FILE")]
     state: Option<PathBuf>,
 }
@@ -124,7 +124,7 @@ impl Export {
                 if (&state.server, &state.asked) != (&fresh.server, &fresh.asked) =>
             {
                 return Err(Failure::Conflict(format!(
-                    "{0} is about another export: remove it to begin anew, or name another with --state",
+                    "{0} is about another export: remove it to start over, or name another with --state",
                     path.display()
                 )));
             }
@@ -136,7 +136,7 @@ impl Export {
             file = Some(self.opened(&state)?);
         }
         if state.tasks > 0 {
-            note(&format!("goes on after {} tasks", state.tasks));
+            note(&format!("continuing after {} tasks", state.tasks));
         }
         loop {
             let (text, is_last) = self.page(client, notation, &mut state).await?;

@@ -31,7 +31,7 @@ const KIND: &str = "application/x-ndjson";
 
 const FIELDS: [Column; 4] = [
     ("submitted", "submitted"),
-    ("known before", "replayed"),
+    ("submitted before", "replayed"),
     ("refused", "refused"),
     ("lines", "lines"),
 ];
@@ -50,10 +50,10 @@ enum Notation {
 pub struct Import {
     /// The tasks: lines of JSON, `OpenAI`'s batch format, or CSV; - for standard input.
     file: PathBuf,
-    /// The notation of the file: jsonl or csv; by default that of its name.
+    /// Format of the file: jsonl or csv; by default that of its name.
     #[arg(long = "as", value_enum, hide_possible_values = true, value_name = "NOTATION")]
     notation: Option<Notation>,
-    /// The file by which an interrupted import goes on; by default FILE.state.
+    /// File from which an interrupted import continues; by default FILE.state.
     #[arg(long = "state", value_name = "FILE")]
     state: Option<PathBuf>,
 }
@@ -124,7 +124,7 @@ fn resumed(
     let file = path.map(|path| path.display().to_string()).unwrap_or_default();
     let other = |says: &str| {
         Failure::Conflict(format!(
-            "{says}: remove {file} to begin anew, or name another with --state"
+            "{says}: remove {file} to start over, or name another with --state"
         ))
     };
     if state.server != server {
@@ -144,7 +144,7 @@ fn resumed(
         )));
     }
     if last > 0 {
-        note(&format!("goes on after line {last}"));
+        note(&format!("continuing after line {last}"));
     }
     Ok(state)
 }
@@ -225,7 +225,7 @@ impl Importing<'_> {
             if tries > TRIES {
                 return Err(Failure::Unreachable {
                     server: self.state.server.clone(),
-                    reason: "it takes no lines; repeat the command to go on".into(),
+                    reason: "no line was accepted; run the command again to continue".into(),
                 });
             }
             tokio::time::sleep(Duration::from_secs(1 << tries.min(5)).min(LONGEST_PAUSE)).await;
@@ -239,7 +239,7 @@ impl Importing<'_> {
         if answer["error"]["code"] == "QUOTA_EXCEEDED" {
             let says = answer["error"]["message"].as_str().unwrap_or_default();
             return Err(Failure::Other(format!(
-                "line {number}: {says}; repeat the command to go on"
+                "line {number}: {says}; run the command again to continue"
             )));
         }
         if is_refused {
@@ -311,8 +311,8 @@ impl Importing<'_> {
         self.state.place = place;
         self.save()?;
         Err(Failure::WorkFailed(format!(
-            "{refused} lines were refused: mend them in {}, where they stand, and repeat the command; no other line \
-             is submitted twice",
+            "{refused} lines were refused: correct them in {}, each in its place, and run the command again; \
+             no other line is submitted twice",
             crate::input::named(file)
         )))
     }

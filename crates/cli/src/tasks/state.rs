@@ -23,7 +23,7 @@ pub(super) fn read<S: DeserializeOwned>(path: &Path) -> Result<Option<S>, Failur
     match fs::read(path) {
         Ok(bytes) => serde_json::from_slice(&bytes).map(Some).map_err(|error| {
             Failure::Other(format!(
-                "{} is no state file ({error}): remove it to begin anew",
+                "{} is not a state file ({error}): remove it to start over",
                 path.display()
             ))
         }),

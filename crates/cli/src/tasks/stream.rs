@@ -25,7 +25,9 @@ impl Printed {
         let rest = text.strip_prefix(self.0.as_str());
         let (said, shown) = match rest {
             Some(rest) => (None, rest.to_owned()),
-            None => (Some("the text above is void: it begins anew"), format!("\n{text}")),
+            None => {
+                (Some("discard the text above: the next text replaces it"), format!("\n{text}"))
+            }
         };
         text.clone_into(&mut self.0);
         (said, shown)
@@ -43,7 +45,7 @@ impl Printed {
     /// Begins the text anew, for another attempt.
     fn restarts(&mut self) -> (Option<&'static str>, String) {
         let is_void = !std::mem::take(&mut self.0).is_empty();
-        let said = "the text above is void: another attempt begins";
+        let said = "discard the text above: another attempt begins";
         (is_void.then_some(said), if is_void { "\n".to_owned() } else { String::new() })
     }
 }

@@ -45,8 +45,7 @@ pub(super) async fn words(client: &Client, task: &Value, state: &str) -> String 
                 "waiting for a free worker".to_owned()
             }
             Ok(_) => format!(
-                "no worker for this model: none runs {model} from the queue {queue}; callboard worker \
-                 starts one"
+                "no connected worker runs {model} from the queue {queue}; callboard worker starts one"
             ),
             Err(_) => format!("waiting for a worker that runs {model} from the queue {queue}"),
         },

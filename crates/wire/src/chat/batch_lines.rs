@@ -37,12 +37,12 @@ pub fn custom_id(line: &[u8]) -> Result<String, LineFault> {
     let Outline { custom_id, method, url, body } =
         serde_json::from_slice(line).map_err(|error| match error.classify() {
             serde_json::error::Category::Data => {
-                fault("invalid_request", None, format!("the line is no request: {error}"))
+                fault("invalid_request", None, format!("the line is not a request: {error}"))
             }
             serde_json::error::Category::Syntax
             | serde_json::error::Category::Eof
             | serde_json::error::Category::Io => {
-                fault("invalid_json_line", None, format!("the line is no JSON: {error}"))
+                fault("invalid_json_line", None, format!("the line is not JSON: {error}"))
             }
         })?;
     let invalid = |param: &str, says: &str| {

@@ -54,7 +54,7 @@ fn read<T: Read>(query: &str, mode: Mode<'_>) -> Result<T, Refused> {
         let path = Path::Member(&ROOT, &name);
         let value = decode(path, mode, value)?;
         if members.contains_key(name.as_ref()) {
-            return Err(mode.refuse(&path, Rule::Type, "is given twice, once would be right"));
+            return Err(mode.refuse(&path, Rule::Type, "is given twice: give it once"));
         }
         members.insert(name.into_owned(), Value::String(value.into_owned()));
     }

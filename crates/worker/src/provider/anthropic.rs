@@ -101,7 +101,7 @@ impl Anthropic {
             && let Some(event) = events.next().await?
         {
             let values = lenient::values(&event.data).ok_or_else(|| {
-                Failure::broken("the provider sent an event that is no JSON object")
+                Failure::broken("the provider sent an event that is not a JSON object")
             })?;
             if event.name == "error" || values.iter().any(|json| is_error("", &json.value)) {
                 let refusal = self.endpoint.error_event(&event.data, &events);

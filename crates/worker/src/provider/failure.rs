@@ -126,7 +126,7 @@ pub(super) fn classify(status: u16, words: &Words, advice: &Advice) -> Failure {
         _ => Code::ProviderError,
     };
     let message = match words.message.as_str() {
-        "" => format!("the provider answered {status} without a word"),
+        "" => format!("the provider answered {status} without a message"),
         message => format!("the provider answered {status}: {message}"),
     };
     let retry_after_ms = advice.retry_after_ms.or(words.retry_delay_ms).filter(|_| retryable);

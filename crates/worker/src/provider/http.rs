@@ -126,7 +126,7 @@ pub(super) fn base_url(text: &str) -> Result<Url, ConfigError> {
     let mut url = Url::parse(text.trim()).map_err(|_| refused(text, "it is not a valid URL"))?;
     if !url.username().is_empty() || url.password().is_some() {
         let host = url.host_str().unwrap_or_default();
-        return Err(refused(host, "a key belongs into the environment, not into the URL"));
+        return Err(refused(host, "put the key into the environment, not into the URL"));
     }
     if !matches!(url.scheme(), "http" | "https") {
         return Err(refused(text, "only http and https are known"));
@@ -203,7 +203,7 @@ impl Endpoint {
         let words = self.redacted(&String::from_utf8_lossy(&events.beginning)).message;
         let what = match (&events.form, words.as_str()) {
             (Form::Page, _) => "a page instead of an answer",
-            (_, "") => return Failure::broken("the provider answered without a word"),
+            (_, "") => return Failure::broken("the provider sent an empty answer"),
             (Form::Unknown | Form::Stream(_) | Form::Json(_) | Form::Ended, _) => "no answer",
         };
         Failure::broken(format!("the provider sent {what}: {words}"))
@@ -259,7 +259,9 @@ impl Events {
     }
 
     fn take(&mut self, chunk: &[u8]) -> Result<(), Failure> {
-        let beyond = || Failure::refused("the provider sent an answer beyond all bounds");
+        let beyond = || {
+            Failure::refused("the provider sent an answer that is larger than the worker accepts")
+        };
         let mut chunk = chunk;
         if matches!(self.form, Form::Unknown) {
             chunk = &chunk[chunk.iter().take_while(|byte| is_blank(**byte)).count()..];

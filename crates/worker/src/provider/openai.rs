@@ -91,7 +91,7 @@ impl OpenAi {
         while !is_done && let Some(event) = events.next().await? {
             is_done = lenient::is_done(&event.data);
             let values = lenient::values(&event.data).ok_or_else(|| {
-                Failure::broken("the provider sent an event that is no JSON object")
+                Failure::broken("the provider sent an event that is not a JSON object")
             })?;
             if event.name == "error" || values.iter().any(|json| answer::is_error(&json.value)) {
                 let refusal = self.endpoint.error_event(&event.data, &events);

@@ -26,7 +26,8 @@ impl Accounts {
         let known = cells.iter().position(|known| known.name == cell.name);
         let added_at = known.map_or(cell.added_at, |at| cells.remove(at).added_at);
         if cells.len() >= MAX_CELLS {
-            let message = format!("there are {MAX_CELLS} cells, which is the limit");
+            let message =
+                format!("there are {MAX_CELLS} cells, which is the limit: remove one first");
             return Err(Error::InvalidState(message));
         }
         let cell = Cell { added_at, ..cell };

@@ -273,7 +273,7 @@ impl Accounts {
         let projects = self.0.state.accounts.projects();
         let mut others = projects.iter().filter(|project| Some(project.id) != own);
         if name == DEFAULT_NAME || others.any(|project| project.name == name) {
-            let message = format!("name {name} is that of another project: choose another one");
+            let message = format!("name {name} belongs to another project: choose another name");
             return Err(Error::InvalidState(message));
         }
         Ok(())
@@ -281,7 +281,7 @@ impl Accounts {
 }
 
 fn unreadable(_: callboard_store::Error) -> Error {
-    Error::Unavailable("the disk cannot be read")
+    Error::Unavailable("the store cannot be read")
 }
 
 pub(super) fn put(project: &Project) -> Vec<Op> {

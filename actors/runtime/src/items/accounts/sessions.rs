@@ -82,9 +82,9 @@ impl Accounts {
         by: By,
     ) -> Result<SignedIn, Error> {
         let register = &self.0.state.accounts;
-        let session = register
-            .session_of_family(&token.family())
-            .ok_or_else(|| Error::InvalidToken("the refresh token is not known".to_owned()))?;
+        let session = register.session_of_family(&token.family()).ok_or_else(|| {
+            Error::InvalidToken("the refresh token is not known: sign in again".to_owned())
+        })?;
         let user = register.user(session.user).ok_or_else(crate::node::rights::user_is_gone)?;
         register.end_of_key(&session, at)?;
         let refresh_token = self.random(|entropy| token.rotated(entropy));
@@ -110,7 +110,9 @@ impl Accounts {
         if is_over {
             let (session, user) = (session.id, user.id);
             tracing::warn!(%session, %user, "a used refresh token came back: its session is over");
-            return Err(Error::InvalidToken("the refresh token was used before".to_owned()));
+            return Err(Error::InvalidToken(
+                "the refresh token was used before: sign in again".to_owned(),
+            ));
         }
         Ok(SignedIn { user, session: session.id, refresh_token })
     }

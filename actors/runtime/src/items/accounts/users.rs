@@ -229,8 +229,10 @@ impl Accounts {
                     .may(Permission::TasksCreate)
                     .is_err()
                 {
-                    let message =
-                        format!("{} may not submit tasks, so cannot take them over", heir.id);
+                    let message = format!(
+                        "user {} may not submit tasks and cannot take the work over: name another user",
+                        heir.id
+                    );
                     return Err(Error::invalid("work", Rule::Enum, message));
                 }
                 Ok(())
@@ -243,8 +245,8 @@ impl Accounts {
                     return Ok(());
                 }
                 Err(Error::InvalidState(format!(
-                    "the user has {tasks} unfinished tasks and {schedules} schedules: say what becomes of them, \
-                     work=cancel, or work=USER for another user who answers for them"
+                    "the user has {tasks} unfinished tasks and {schedules} schedules: cancel them with \
+                     work=cancel, or hand them to another user with work=USER"
                 )))
             }
         }

@@ -185,7 +185,7 @@ impl Creation<'_> {
         self.kept = self.node.state.leaving_plans.keep(&(self.environment, plan));
         let (store, number) = (self.node.store(), self.environment.number());
         let row = PLANS.get(store, number, plan.as_u128()).await;
-        let row = row.map_err(|_| Error::Unavailable("the disk cannot be read"))?;
+        let row = row.map_err(|_| Error::Unavailable("the store cannot be read"))?;
         match (&self.kept, row) {
             (Some(_), Some(_)) => Ok(()),
             (None, _) | (_, None) => Err(Error::not_found("plan", plan)),
@@ -276,7 +276,7 @@ impl Creation<'_> {
             Some(fork) => {
                 let original = fork::Original::of(self.node, self.environment, fork);
                 let original = Box::pin(original).await;
-                original.map_err(|_| Error::Unavailable("the disk cannot be read"))?
+                original.map_err(|_| Error::Unavailable("the store cannot be read"))?
             }
             None => None,
         };

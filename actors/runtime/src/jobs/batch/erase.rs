@@ -24,7 +24,9 @@ impl Held<BatchItem> {
         let refusal = match self.only(&statuses, "deleted: cancel it first") {
             Ok(_) if self.unended().await? > 0 => {
                 let id = self.address.batch;
-                Some(Error::InvalidState(format!("rows of batch {id} run still: try again soon")))
+                Some(Error::InvalidState(format!(
+                    "rows of batch {id} still run: try again in a moment"
+                )))
             }
             Ok(_) => None,
             Err(error) => Some(error),

@@ -153,7 +153,9 @@ impl Pool {
             }
         }
         if state.bytes > 0 && state.bytes + bytes > MAX_BYTES {
-            return Err(Error::Unavailable("too much waits to be computed"));
+            return Err(Error::Unavailable(
+                "too many requests wait for a processor: send this again in a few seconds",
+            ));
         }
         let waiting = self.line_up(&mut state, account, (Some(bytes), takes));
         drop(state);

@@ -38,7 +38,8 @@ impl Register {
             let may = caller_of(self, maker, Slot::DEFAULT, now)
                 .and_then(|it| it.may(Permission::UsersManage));
             may.map_err(|_| {
-                let message = "whoever made the invitation may not invite people any more";
+                let message = "the user who made the invitation may not invite people any more: ask an admin \
+                               for another one";
                 Error::InvalidToken(message.to_owned())
             })?;
         }

@@ -210,7 +210,7 @@ mod tests {
             assert_eq!(talk(Dialogue::Menu, &[answer]), Next::Ask(Dialogue::Menu), "{answer}");
         }
         assert_eq!(talk(Dialogue::Menu, &["q"]), Next::Quit);
-        let taken = Dialogue::Taken { words: "ann looks at it".into() };
+        let taken = Dialogue::Taken { words: "ann has claimed it".into() };
         for answer in ["", "q", "."] {
             assert_eq!(talk(taken.clone(), &[answer]), Next::Skip);
         }

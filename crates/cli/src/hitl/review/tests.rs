@@ -255,7 +255,7 @@ async fn what_somebody_else_looks_at_is_touched_only_after_a_yes() {
     .await;
     let (ended, seen) = review(&client, None, &["", "y", "a", "", "y"], &[]).await;
     ended.unwrap();
-    assert!(seen.contains("usr_ann looks at it. Review it anyway?"), "{seen}");
+    assert!(seen.contains("usr_ann has claimed it. Review it anyway?"), "{seen}");
     let approved = ("2/approve".to_owned(), json!({}));
     assert_eq!(sent(&asked), [call("1/claim"), call("2/claim"), approved]);
 }

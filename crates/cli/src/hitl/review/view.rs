@@ -83,9 +83,9 @@ pub(super) fn pages(text: &str, rows: usize, columns: usize) -> Vec<String> {
 pub(super) fn warning(item: &Value) -> Dialogue {
     let (by, until) = (escaped(text(item, "claimedBy")), escaped(text(item, "claimedUntil")));
     let words = match (by.as_str(), until.as_str()) {
-        ("", _) => "another reviewer looks at it".to_owned(),
-        (by, "") => format!("{by} looks at it"),
-        (by, until) => format!("{by} looks at it until {until}"),
+        ("", _) => "another reviewer has claimed it".to_owned(),
+        (by, "") => format!("{by} has claimed it"),
+        (by, until) => format!("{by} has claimed it until {until}"),
     };
     Dialogue::Taken { words }
 }
@@ -200,7 +200,7 @@ mod tests {
     fn who_looks_at_it_is_named() {
         let words = |item: Value| warning(&item).question();
         let until = json!({"claimedBy": "usr_1\u{7}", "claimedUntil": "10:05"});
-        assert!(words(until).starts_with("usr_1\\u{7} looks at it until 10:05. Review it"));
-        assert!(words(json!({})).starts_with("another reviewer looks at it. "));
+        assert!(words(until).starts_with("usr_1\\u{7} has claimed it until 10:05. Review it"));
+        assert!(words(json!({})).starts_with("another reviewer has claimed it. "));
     }
 }

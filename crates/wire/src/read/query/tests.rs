@@ -95,7 +95,7 @@ fn a_parameter_that_breaks_its_rule_is_refused() {
 
 #[test]
 fn a_parameter_that_is_repeated_or_unknown_is_refused() {
-    let twice = "is given twice, once would be right";
+    let twice = "is given twice: give it once";
     assert_refused("limit=1&limit=1", "limit", Rule::Type, twice);
     assert_refused("limit=1&l%69mit=1", "limit", Rule::Type, twice);
     let known = "is an unknown field; allowed: search, status, createdAfter, includeExpired, \

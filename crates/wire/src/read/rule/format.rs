@@ -71,7 +71,7 @@ pub fn url() -> impl Parse<String> {
                     "must begin with http or https"
                 }
                 Ok(url) if !url.username().is_empty() || url.password().is_some() => {
-                    "must not hold a user or a password"
+                    "must not contain a user or a password"
                 }
                 Ok(url) if url.has_host() => return Ok(text),
                 Ok(_) | Err(_) => "must be a URL such as https://example.com/hook",

@@ -158,8 +158,8 @@ fn an_address_is_http_with_a_host_and_without_a_user() {
     for (wrong, says) in [
         ("ftp://example.com", "begin with http or https"),
         ("javascript:alert(1)", "begin with http or https"),
-        ("https://u:p@example.com", "not hold a user or a password"),
-        ("https://u@example.com", "not hold a user or a password"),
+        ("https://u:p@example.com", "not contain a user or a password"),
+        ("https://u@example.com", "not contain a user or a password"),
         ("https://", address),
         ("/hook", address),
     ] {

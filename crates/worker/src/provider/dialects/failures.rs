@@ -64,8 +64,8 @@ fn chat_completions() -> Vec<Case> {
         (no_money.into(), FINAL, "pay first"),
         (PAGE.into(), PASSING, "the provider sent a page instead of an answer: Sign in to Example"),
         ("upstream connect error".into(), PASSING, "upstream connect error"),
-        (String::new(), PASSING, "without a word"),
-        ("\n\n".into(), PASSING, "without a word"),
+        (String::new(), PASSING, "an empty answer"),
+        ("\n\n".into(), PASSING, "an empty answer"),
         ("{}".into(), PASSING, "no answer: {}"),
         (r#"{"choices":["#.into(), PASSING, "no JSON"),
         (stream(&[r#"{"choices":[]}"#]), PASSING, "no answer"),
@@ -78,7 +78,7 @@ fn chat_completions() -> Vec<Case> {
             PASSING,
             "broke the answer off: error",
         ),
-        (stream(&[thought]), PASSING, "thought and gave no answer"),
+        (stream(&[thought]), PASSING, "sent its reasoning and no answer"),
         (format!("data: {began}\n\n"), PASSING, "ended before the output did"),
     ]
 }
@@ -95,7 +95,7 @@ fn messages() -> Vec<Case> {
         (refused.into(), FINAL, "400: too long"),
         (SLOW.into(), LIMITED, "429: slow down"),
         (PAGE.into(), PASSING, "Sign in to Example"),
-        (String::new(), PASSING, "without a word"),
+        (String::new(), PASSING, "an empty answer"),
         (
             named(&[
                 r#"{"type":"message_delta","delta":{"stop_reason":"refusal"}}"#,
