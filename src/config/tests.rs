@@ -343,7 +343,7 @@ fn a_bad_setting_of_the_mail_server_is_named() {
         ("CALLBOARD_SMTP__FROM", "callboard@example.com"),
         ("CALLBOARD_SMTP__CA", path),
     ];
-    let says = format!("CALLBOARD_SMTP__CA: {path} holds no certificates in PEM form");
+    let says = format!("CALLBOARD_SMTP__CA: {path} contains no certificates in PEM form");
     assert_eq!(load(None, &given), Err(says));
 }
 
