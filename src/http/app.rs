@@ -241,16 +241,17 @@ impl App {
     /// [`Error::Unavailable`] if too much waits for its turn.
     pub(super) async fn read<T: Send + 'static>(
         self: &Arc<Self>,
-        sender: Option<Account>,
+        sender: Option<(Account, Environment)>,
         Unread { bytes, format }: Unread,
         finish: impl FnOnce(&Self, Value) -> T + Send + 'static,
     ) -> Result<T, Error> {
-        let Some(sender) = sender.filter(|_| bytes.len() > brief(format)) else {
+        let Some((account, environment)) = sender.filter(|_| bytes.len() > brief(format)) else {
             return Ok(finish(self, read::parse(&bytes, format)?));
         };
         let (app, held) = (Arc::clone(self), bytes.len());
         let work = move || Ok(finish(&app, read::parse(&bytes, format)?));
-        Box::pin(self.handle.compute(&sender.to_string(), Some(held), work)).await?
+        let account = account.to_string();
+        Box::pin(self.handle.compute(environment, &account, Some(held), work)).await?
     }
 
     /// The tokens of a sign-in.

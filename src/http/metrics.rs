@@ -9,6 +9,7 @@ use axum::extract::State;
 use axum::http::header::{ACCEPT, CONTENT_TYPE};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
+use callboard_domain::id::Environment;
 use callboard_store::Protection;
 use callboard_wire::metrics::{BackupFigures, Format, Process, Server, written};
 use tokio::sync::Semaphore;
@@ -32,7 +33,7 @@ pub(super) async fn metrics(
     let of = Arc::clone(&app);
     let write = move || written(figures, of.server_figures(), format);
     // All scrapes have one share, as some come without a credential.
-    let text = app.handle.compute("metrics", Some(0), write).await?;
+    let text = app.handle.compute(Environment::LIVE, "metrics", Some(0), write).await?;
     Ok(([(CONTENT_TYPE, format.content_type())], text).into_response())
 }
 

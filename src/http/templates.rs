@@ -42,7 +42,7 @@ pub(super) async fn create(
 ) -> Answer {
     let environment = caller.environment;
     let source = move |app: &App, value| templates::source(value, app.env_allow(environment));
-    let read = app.read(Some(caller.account), definition, source).await?;
+    let read = app.read(Some((caller.account, caller.environment)), definition, source).await?;
     let known = Known::among(&app, caller.environment, read.unfit()).await?;
     let source = read.finish(|unfit| known.has(unfit))?;
     let published = app.handle.publish(caller.environment, author(&caller), source).await?;

@@ -157,7 +157,7 @@ pub(crate) struct Node {
 pub(crate) struct Kernel {
     pub(crate) ports: Ports,
     pub(crate) compute: Compute,
-    pub(crate) environments: Environments,
+    pub(crate) environments: Arc<Environments>,
     ids: Mutex<Generator>,
     draining: AtomicBool,
     /// True once a commit was fenced, or its outcome cannot be known: the state in memory is void.
@@ -209,11 +209,13 @@ impl Node {
             .collect();
         let deliveries = shards.iter().map(|shard| Arc::clone(&shard.deliveries)).collect();
         let queues = Arc::<QueueDirectory>::default();
+        let environments = Arc::<Environments>::default();
         let limits = {
             let live = &settings.live;
             let told: Arc<dyn Queues> = Arc::clone(&queues) as Arc<dyn Queues>;
             let given = (live.quotas, live.caps, live.model_limits.clone());
-            Limits::new(Arc::clone(&live.prices), given, &told, Arc::clone(&ports.clock))
+            let (prices, clock) = (Arc::clone(&live.prices), Arc::clone(&ports.clock));
+            Limits::new(prices, given, &told, clock, Arc::clone(&environments))
         };
         let observers = Observers {
             events: Arc::new(Events::new(Arc::clone(store))),
@@ -223,8 +225,8 @@ impl Node {
         };
         let kernel = Kernel {
             ports,
-            compute: Compute::default(),
-            environments: Environments::default(),
+            compute: Compute::new(Arc::clone(&environments)),
+            environments: Arc::clone(&environments),
             ids: Mutex::default(),
             draining: AtomicBool::new(false),
             lost: tokio::sync::watch::Sender::new(false),
@@ -235,7 +237,7 @@ impl Node {
             workers: Workers::default(),
             publisher: OnceLock::new(),
             account_writer: OnceLock::new(),
-            send_permits: SendPermits::new(deliveries),
+            send_permits: SendPermits::new(deliveries, environments),
             sandboxes: Sandboxes::default(),
         };
         let state = State {
@@ -377,17 +379,19 @@ impl Node {
     }
 
     /// A ready task's place in its queue.
-    pub(crate) fn ready(&self, task: &Task) -> Ready {
+    pub(crate) fn ready(&self, environment: Environment, task: &Task) -> Ready {
         #[cfg(test)]
         if let Some(bound) = crate::kernel::planted::bound_of(&task.spec) {
-            self.limits.concurrency.bind(&task.spec.account, bound);
+            self.limits.concurrency.bind(environment, &task.spec.account, bound);
         }
+        let (tiers, account) = (&self.state.accounts, &task.spec.account);
+        let account = self.limits.concurrency.account(tiers, environment, account);
         Ready {
             task: task.spec.id,
             model: task.model().into(),
             priority: task.priority(),
             since: task.eligible_since(),
-            account: self.limits.concurrency.account(&self.state.accounts, &task.spec.account),
+            account,
             flow: task.spec.flow.clone(),
         }
     }
@@ -438,7 +442,7 @@ impl Node {
         let (mut ready, environment) = (Vec::new(), queue.environment);
         self.each_unfinished(environment, |task| {
             if task.state == TaskState::Ready && QueueAddress::of(environment, &task) == *queue {
-                ready.push(self.ready(&task));
+                ready.push(self.ready(environment, &task));
             }
         })
         .await?;

@@ -349,7 +349,8 @@ impl Held<TaskItem> {
         let Some(schema) = schema else { return Ok(event) };
         let longest =
             task.longest_of_attempt(|model| self.node.limits.prices.longest_output(model));
-        let checked = self.node.kernel.compute.check_answer(&schema, task, event, longest);
+        let (compute, environment) = (&self.node.kernel.compute, self.address.environment);
+        let checked = compute.check_answer(environment, &schema, task, event, longest);
         Ok(match Box::pin(checked).await? {
             (event, Some(fault)) => event.faulted(fault),
             (event, None) => event,

@@ -136,7 +136,7 @@ impl Creation<'_> {
         let (environment, account) = (self.environment, &self.account);
         let admission =
             Admission::of_submission(limits, environment, account, &self.unit, reserved)?;
-        limits.holdings.store(account, &self.records);
+        limits.holdings.store(environment, account, &self.records);
         Ok(admission)
     }
 

@@ -151,7 +151,8 @@ impl Estimator {
             (rows, added.is_ok())
         };
         let bytes = (weight > BRIEF).then_some(weight);
-        let (rows, is_rendered) = self.node.kernel.compute.ask(account, bytes, add).await?;
+        let (rows, is_rendered) =
+            self.node.kernel.compute.ask(self.environment, account, bytes, add).await?;
         self.estimate.rows = rows;
         self.estimate.unrenderable += u32::from(!is_rendered);
         Ok(())
