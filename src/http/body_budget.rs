@@ -357,7 +357,9 @@ mod tests {
             share
         };
         let flood = |projects| {
-            (0..40).map(|key| of(projects, 1, key)).take_while(|one| one.take(FREE + MIB).is_ok())
+            (0..40)
+                .map(move |key| of(projects, 1, key))
+                .take_while(|one| one.take(FREE + MIB).is_ok())
         };
         assert_eq!(flood(1).collect::<Vec<_>>().len(), 16, "there is no other project");
         let held: Vec<_> = flood(2).collect();

@@ -31,7 +31,7 @@ pub(super) async fn create(
     Json(definition, _): Json<PlanSource>,
 ) -> Answer {
     let environment = caller.environment;
-    let source = move |app: &App, value| plans::source(value, app.env_allow(environment));
+    let source = move |app: &App, value| plans::source(value, app.handle.env_allow(environment));
     let read = app.read(Some((caller.account, caller.environment)), definition, source).await?;
     let known = Known::among(&app, caller.environment, read.unfit()).await?;
     let source = read.finish(|unfit| known.has(unfit))?;

@@ -16,7 +16,7 @@ pub(crate) mod shard;
 pub(crate) mod timers;
 pub(crate) mod watch;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::Duration;
@@ -27,7 +27,7 @@ use callboard_domain::caps::Caps;
 use callboard_domain::delivery::WebhookPolicy;
 use callboard_domain::execution::Execution;
 use callboard_domain::execution::program::{About, CompiledPlan, Program, TaskDefaults};
-use callboard_domain::id::{Environment, ExecutionId, Generator, PlanId, TaskId};
+use callboard_domain::id::{Environment, ExecutionId, Generator, PlanId, ProjectId, TaskId};
 use callboard_domain::model_limits::ModelLimits;
 use callboard_domain::queue::Ready;
 use callboard_domain::rate::Quotas;
@@ -98,8 +98,10 @@ pub struct Settings {
     pub task_defaults: Arc<TaskDefaults>,
     /// The time for which an outage of its provider uses up no attempt of a task.
     pub outage_patience: Duration,
-    /// The environment variables that plans and templates may use.
+    /// The environment variables that plans and templates of `default` may use.
     pub env_allow: Vec<String>,
+    /// Those of other projects.
+    pub projects: BTreeMap<ProjectId, AllowedVariables>,
     /// The templates that come with the service.
     pub built_in: Vec<Template>,
     /// The settings for approvals.
@@ -122,12 +124,13 @@ pub struct Settings {
     pub stands_still: bool,
 }
 
-impl Settings {
-    /// The environment variables that plans and templates of an environment may use: those of `default` alone are the
-    /// operator's to give.
-    pub(crate) fn env_allow(&self, environment: Environment) -> &[String] {
-        if environment.slot().is_default() { &self.env_allow } else { &[] }
-    }
+/// Environment variables that plans and templates of a project may use.
+#[derive(Debug, Clone, Default)]
+pub struct AllowedVariables {
+    /// Their names.
+    pub names: Vec<String>,
+    /// The values of those that are set.
+    pub values: HashMap<String, String>,
 }
 
 /// The settings that may change while the system runs.
@@ -282,6 +285,30 @@ impl Node {
     pub(crate) fn retention(&self, environment: Environment) -> retention::Policy {
         let project = self.state.accounts.project_at(environment.slot());
         self.settings.retention.of_project(project.and_then(|project| project.retention_days))
+    }
+
+    fn allowed_variables(&self, environment: Environment) -> Option<&AllowedVariables> {
+        self.settings.projects.get(&self.state.accounts.project_id(environment))
+    }
+
+    /// The environment variables that plans and templates of an environment may use.
+    pub(crate) fn env_allow(&self, environment: Environment) -> &[String] {
+        if environment.slot().is_default() {
+            return &self.settings.env_allow;
+        }
+        self.allowed_variables(environment).map_or(&[], |allowed| &allowed.names)
+    }
+
+    /// The defaults of tasks of an environment, with the variables of its project.
+    pub(crate) fn task_defaults(&self, environment: Environment) -> Arc<TaskDefaults> {
+        let usual = &self.settings.task_defaults;
+        if environment.slot().is_default() {
+            return Arc::clone(usual);
+        }
+        let allowed = self.allowed_variables(environment);
+        let env = allowed.map(|allowed| allowed.values.clone()).unwrap_or_default();
+        let (model, pass_unknown) = (usual.model.clone(), usual.pass_unknown);
+        Arc::new(TaskDefaults { model, env, pass_unknown })
     }
 
     /// True if what is older than `keep` may be removed by its age.
@@ -514,7 +541,7 @@ impl Node {
         let (execution, mut begun, compiled) = self.execution(environment, id, head).await?;
         let execution = items::with_items(self.store(), environment, execution).await?;
         let input = begun.take_input(self.store(), environment).await?;
-        let usual = Arc::clone(&self.settings.task_defaults);
+        let usual = self.task_defaults(environment);
         let about = About::from(&*begun.spec);
         Ok((execution, Arc::new(Program::new(about, compiled, begun.terms, input, usual))))
     }

@@ -68,6 +68,12 @@ impl Handle {
         found.ok_or_else(|| Error::not_found("project", named))
     }
 
+    /// The environment variables that plans and templates of an environment may use.
+    #[must_use]
+    pub fn env_allow(&self, environment: Environment) -> &[String] {
+        self.node.env_allow(environment)
+    }
+
     /// The number of members of a project.
     #[must_use]
     pub fn member_count(&self, project: &Project) -> usize {

@@ -117,7 +117,7 @@ impl Handle {
     ) -> Result<PlanDetail, Error> {
         let (node, given) = (Arc::clone(&self.node), source.clone());
         let environment = owner.environment;
-        let compile = move || Plan::compile(given, node.settings.env_allow(environment));
+        let compile = move || Plan::compile(given, node.env_allow(environment));
         let weight = (!source.is_brief()).then(|| Weight::new(source.size(), || source.takes()));
         let plan = self.ask(environment, &owner.id, weight, compile).await?;
         let plan = plan.map_err(Error::InvalidDefinition)?;
@@ -272,7 +272,7 @@ impl Handle {
         let bytes = (!template.source().is_brief()).then(|| template.source().size());
         let (node, of) = (Arc::clone(&self.node), Arc::clone(&published));
         let deploy = move || {
-            let made = of.template.deploy(&overrides, node.settings.env_allow(environment));
+            let made = of.template.deploy(&overrides, node.env_allow(environment));
             (made, overrides)
         };
         let (made, overrides) = self.ask(environment, caller.account, bytes, deploy).await?;
@@ -380,18 +380,18 @@ impl Handle {
         (fork, occurrence): (KnownFork, Option<Box<Occurrence>>),
     ) -> Result<DryRun, Error> {
         let Prepared { compiled, plan, template, review, input } = run;
-        let usual = &self.node.settings.task_defaults;
+        let usual = self.node.task_defaults(environment);
         let now = self.node.now();
         let id = ExecutionId::from_u128(self.node.fresh_id(now, 0));
         let about = About::new(id, now, occurrence);
         let hitl = review.hitl.clone();
-        let program = Program::new(about, Arc::clone(&compiled), review, input, Arc::clone(usual));
+        let program = Program::new(about, Arc::clone(&compiled), review, input, Arc::clone(&usual));
         let past = match Of::run(plan, template.as_ref()) {
             Some(of) => answers::past(&self.node, environment, of, Lengths::Counted).await,
             None => Ok(Default::default()),
         };
         let (past, _) = past.map_err(|error| unreadable(&error))?;
-        let (usual, prices) = (Arc::clone(usual), self.node.limits.prices.get());
+        let prices = self.node.limits.prices.get();
         let is_brief = estimate::is_brief(&compiled.plan, &program.scope_at_start());
         let bytes = (!is_brief).then(|| compiled.plan.source().size());
         let dry_run = move || {

@@ -1,7 +1,5 @@
 //! Schedules.
 
-use std::sync::Arc;
-
 use callboard_domain::event::EventName;
 use callboard_domain::execution::program::{About, Program};
 use callboard_domain::id::{Environment, ExecutionId, PlanId, ScheduleId};
@@ -144,7 +142,7 @@ impl Handle {
                 let about = about.with_tags(named.tags);
                 let template = runs.template();
                 let asker = Asker { environment, account, template: template.as_deref() };
-                let defaults = Arc::clone(&self.node.settings.task_defaults);
+                let defaults = self.node.task_defaults(environment);
                 let program = Program::new(about, compiled, review, input, defaults);
                 prices::check(&self.node, asker, (&program, options.max_cost), |_| true)?;
             }

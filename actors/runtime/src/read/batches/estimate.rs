@@ -133,7 +133,7 @@ impl Estimator {
             self.estimate.reused += 1;
             return Ok(());
         }
-        let usual = Arc::clone(&self.node.settings.task_defaults);
+        let usual = self.node.task_defaults(self.environment);
         let about = About::new(ExecutionId::from_u128(0), self.node.now(), None);
         let (compiled, review) = (Arc::clone(&self.compiled), ReviewPolicy { hitl: None });
         let program = Program::new(about, compiled, review, input, Arc::clone(&usual));
