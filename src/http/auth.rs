@@ -144,6 +144,9 @@ pub(super) async fn guard(
         Err(error) => Failure(error).into_response(),
     };
     limit::write(response.headers_mut(), standing);
+    if let Some(project) = who.project() {
+        app.surface.answered_in(project, response.status());
+    }
     if let Counted::Account(_, account) = who
         && let Some(ends_at) = app.handle.ends_soon(account, KEY_ENDS_SOON)
         && let Ok(ends_at) = HeaderValue::try_from(ends_at.to_string())

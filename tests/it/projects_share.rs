@@ -101,9 +101,12 @@ async fn a_computation_of_a_project_does_not_wait_for_the_many_accounts_of_anoth
     let root = server.admin().await;
     let other = project(&root, "search").await;
     let admin = Client::new(&server.url, &key(&root, &other, "admin").await);
+    let mut clients = Vec::new();
+    for _ in 0..ACCOUNTS {
+        clients.push(Client::new(&server.url, &key(&root, "default", "operator").await));
+    }
     let (done, mut answers) = mpsc::unbounded_channel();
-    for number in 0..ACCOUNTS {
-        let client = Client::new(&server.url, &key(&root, "default", "operator").await);
+    for (number, client) in clients.into_iter().enumerate() {
         let done = done.clone();
         tokio::spawn(async move {
             let made = client.post("/api/plans", &costly(&format!("p{number}-"))).await;

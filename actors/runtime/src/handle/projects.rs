@@ -68,6 +68,12 @@ impl Handle {
         found.ok_or_else(|| Error::not_found("project", named))
     }
 
+    /// The names of the projects that are here, with their places.
+    #[must_use]
+    pub fn project_names(&self) -> Vec<(Slot, String)> {
+        self.node.state.accounts.project_names()
+    }
+
     /// The environment variables that plans and templates of an environment may use.
     #[must_use]
     pub fn env_allow(&self, environment: Environment) -> &[String] {

@@ -236,10 +236,9 @@ impl Held<DeliveryItem> {
         if let (Ok(_), Some(delivery)) = (self.take(event).await?, &self.item.0) {
             log_end(delivery);
             if self.address.environment.is_live() {
-                self.node
-                    .observers
-                    .metrics
-                    .delivered(kind_of(&delivery.notification), &delivery.state);
+                let (metrics, kind) =
+                    (&self.node.observers.metrics, kind_of(&delivery.notification));
+                metrics.delivered(self.address.environment, kind, &delivery.state);
             }
         }
         Ok(())

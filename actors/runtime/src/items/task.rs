@@ -200,7 +200,8 @@ impl Held<TaskItem> {
             );
         }
         if self.address.environment.is_live() {
-            self.node.observers.metrics.attempt_ended(before, after, now.since(leased_at));
+            let (metrics, run) = (&self.node.observers.metrics, now.since(leased_at));
+            metrics.attempt_ended(self.address.environment, (before, after), run);
         }
         if let Some(tracer) = &self.node.kernel.ports.tracer {
             tracer.attempt_ended(before, after, now);

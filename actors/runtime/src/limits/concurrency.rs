@@ -5,6 +5,7 @@
 //! dropped.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 
 use callboard_domain::access::Account;
@@ -22,6 +23,7 @@ pub(crate) struct Concurrency(Arc<Inner>);
 struct Inner {
     quotas: RwLock<Quotas>,
     projects: PerEnvironment<Accounts>,
+    running: PerEnvironment<AtomicU64>,
     queues: Arc<dyn Queues>,
 }
 
@@ -44,7 +46,8 @@ impl Tasks {
 impl Concurrency {
     pub(crate) fn new(quotas: Quotas, queues: Arc<dyn Queues>) -> Self {
         let (quotas, projects) = (RwLock::new(quotas), PerEnvironment::default());
-        Self(Arc::new(Inner { quotas, projects, queues }))
+        let running = PerEnvironment::default();
+        Self(Arc::new(Inner { quotas, projects, running, queues }))
     }
 
     /// The name of an account, which all its tasks share; its bound is read when its first task comes.
@@ -86,6 +89,11 @@ impl Concurrency {
         self.0.queues.look_everywhere();
     }
 
+    /// The running tasks of all accounts of an environment.
+    pub(crate) fn running_in(&self, environment: Environment) -> u64 {
+        self.0.running.of(environment).load(Ordering::Relaxed)
+    }
+
     /// The accounts' running tasks, for tests.
     #[cfg(test)]
     pub(crate) fn running(&self) -> HashMap<Arc<str>, u32> {
@@ -116,6 +124,7 @@ impl Concurrency {
         if let Some(tasks) = self.0.lock(environment).get_mut(&account) {
             tasks.running += 1;
         }
+        self.0.running.of(environment).fetch_add(1, Ordering::Relaxed);
         Running { environment, account, concurrency: Arc::downgrade(&self.0) }
     }
 }
@@ -150,6 +159,7 @@ impl Drop for Running {
         let Some(concurrency) = self.concurrency.upgrade() else {
             return;
         };
+        concurrency.running.of(self.environment).fetch_sub(1, Ordering::Relaxed);
         let mut kept_waiting = false;
         if let Some(tasks) = concurrency.lock(self.environment).get_mut(&self.account) {
             kept_waiting = !tasks.has_room();

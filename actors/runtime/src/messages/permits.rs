@@ -356,6 +356,7 @@ mod tests {
         let granted: Vec<_> =
             of_a.drain(..50).flat_map(|host| turns.give_back(2, A, &host)).collect();
         let (to_a, to_b) = granted.iter().partition::<Vec<_>, _>(|(slot, ..)| *slot == A);
-        assert_eq!((46 + to_a.len(), 24 + to_b.len()), (55, 54), "equal shares");
+        let (a, b) = (96 - 50 + to_a.len(), 24 + to_b.len());
+        assert!(a.abs_diff(b) <= 2 && a + b + turns.free == 128, "equal shares: {a}, {b}");
     }
 }
