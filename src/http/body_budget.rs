@@ -288,19 +288,19 @@ impl Pool {
         let mut held = self.held();
         held.all -= all;
         if let Some(one) = one {
-            subtract(&mut held.by_one, one, unfinished);
+            subtract(&mut held.by_one, &one, unfinished);
         }
         if let Some(project) = one.and_then(Counted::project) {
-            subtract(&mut held.by_project, project, all);
+            subtract(&mut held.by_project, &project, all);
         }
     }
 }
 
-fn subtract<K: Eq + Hash>(from: &mut HashMap<K, usize>, of: K, bytes: usize) {
-    if let Some(held) = from.get_mut(&of) {
+fn subtract<K: Eq + Hash>(from: &mut HashMap<K, usize>, of: &K, bytes: usize) {
+    if let Some(held) = from.get_mut(of) {
         *held -= bytes;
         if *held == 0 {
-            from.remove(&of);
+            from.remove(of);
         }
     }
 }

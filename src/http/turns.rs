@@ -34,10 +34,9 @@ type Lines<K> = Mutex<HashMap<K, Weak<Semaphore>>>;
 /// A turn; dropping it passes it on.
 #[derive(Debug)]
 pub(super) struct Turn {
-    // In this order: the next of the same account comes last in the line.
-    _of_all: OwnedSemaphorePermit,
-    _of_project: OwnedSemaphorePermit,
-    _of_one: OwnedSemaphorePermit,
+    /// Of all, of the project, of the account. They are dropped in this order: the next of the same account comes last
+    /// in the line.
+    _permits: [OwnedSemaphorePermit; 3],
 }
 
 impl Turns {
@@ -53,7 +52,7 @@ impl Turns {
         let of_one = acquire(line_of(&self.by_one, one, 1)).await;
         let of_project = acquire(line_of(&self.by_project, one.project(), self.at_once)).await;
         let of_all = acquire(Arc::clone(&self.all)).await;
-        Turn { _of_all: of_all, _of_project: of_project, _of_one: of_one }
+        Turn { _permits: [of_all, of_project, of_one] }
     }
 }
 

@@ -5,9 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use reqwest::Method;
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::net::TcpListener;
-use tokio::sync::mpsc;
 
 use crate::support::{Client, FakeWorker, Server, until};
 
@@ -28,13 +27,13 @@ async fn silent_host() -> (u16, Arc<AtomicUsize>) {
 }
 
 /// A key of a project, by a request of a session.
-async fn key(root: &Client, project: &str, role: &str) -> String {
+pub(crate) async fn key(root: &Client, project: &str, role: &str) -> String {
     let request = root.request(Method::POST, "/api/auth/keys").header("Callboard-Project", project);
     let made = root.send(request.json(&json!({"name": "k", "role": role}))).await.expect(201);
     made["key"].as_str().expect("a key").to_owned()
 }
 
-async fn project(root: &Client, name: &str) -> String {
+pub(crate) async fn project(root: &Client, name: &str) -> String {
     let made = root.post("/api/projects", &json!({"name": name})).await.expect(201);
     made["id"].as_str().expect("an identifier").to_owned()
 }
@@ -79,44 +78,6 @@ async fn webhooks_of_a_project_do_not_wait_for_the_many_slow_hosts_of_another_on
     receiver.accept().await.expect("the webhook comes");
     let taken = taken.load(Ordering::SeqCst);
     assert!(taken < HOSTS, "before it came {taken} of the others, which are all");
-}
-
-/// A plan that is compiled for about 100 ms.
-fn costly(name: &str) -> Value {
-    let patterns: serde_json::Map<String, Value> = (0..100)
-        .map(|n| {
-            (format!("{name}{n}"), json!({"pattern": format!("^\\w{{1,20}}{n}[a-z]{{2,9}}$")}))
-        })
-        .collect();
-    json!({
-        "name": name,
-        "steps": [{"id": "a", "prompt": "p", "outputSchema": {"type": "object", "properties": patterns}}],
-    })
-}
-
-#[tokio::test]
-async fn a_computation_of_a_project_does_not_wait_for_the_many_accounts_of_another_one() {
-    const ACCOUNTS: usize = 60;
-    let server = Server::with(&[("LIMITS_ENTERPRISE__REQUESTS_PER_MINUTE", "100000")]);
-    let root = server.admin().await;
-    let other = project(&root, "search").await;
-    let admin = Client::new(&server.url, &key(&root, &other, "admin").await);
-    let mut clients = Vec::new();
-    for _ in 0..ACCOUNTS {
-        clients.push(Client::new(&server.url, &key(&root, "default", "operator").await));
-    }
-    let (done, mut answers) = mpsc::unbounded_channel();
-    for (number, client) in clients.into_iter().enumerate() {
-        let done = done.clone();
-        tokio::spawn(async move {
-            let made = client.post("/api/plans", &costly(&format!("p{number}-"))).await;
-            done.send(made.status.as_u16()).expect("somebody counts");
-        });
-    }
-    assert_eq!(answers.recv().await, Some(201));
-    admin.post("/api/plans", &costly("own")).await.expect(201);
-    let before = 1 + std::iter::from_fn(|| answers.try_recv().ok()).count();
-    assert!(before < ACCOUNTS * 2 / 3, "{before} of {ACCOUNTS} came first");
 }
 
 #[tokio::test]

@@ -146,7 +146,9 @@ mod tests {
 
     fn pool(limit: usize, projects: &[Slot]) -> Arc<ProjectPool> {
         let environments = Arc::new(Environments::default());
-        projects.iter().for_each(|project| environments.put(*project));
+        for project in projects {
+            environments.put(*project);
+        }
         ProjectPool::new(limit, environments)
     }
 

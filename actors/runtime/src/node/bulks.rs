@@ -60,9 +60,9 @@ pub(crate) struct LastTurns {
 impl LastTurns {
     /// The next of these jobs, which are in order.
     fn next(&mut self, open: &[Key]) -> Option<Key> {
-        let environment = after(open.iter().map(|(of, _)| *of), self.environment)?;
+        let environment = after(open.iter().map(|(of, _)| *of), self.environment.as_ref())?;
         let own = open.iter().filter(|(of, _)| *of == environment).map(|(_, job)| *job);
-        let job = after(own, self.jobs.get(&environment).copied())?;
+        let job = after(own, self.jobs.get(&environment))?;
         self.environment = Some(environment);
         self.jobs.insert(environment, job);
         Some((environment, job))
@@ -70,9 +70,9 @@ impl LastTurns {
 }
 
 /// The first that comes after the last one, else the first of all.
-fn after<T: Ord>(mut all: impl Iterator<Item = T> + Clone, last: Option<T>) -> Option<T> {
+fn after<T: Ord>(mut all: impl Iterator<Item = T> + Clone, last: Option<&T>) -> Option<T> {
     let mut first = all.clone();
-    all.find(|one| Some(one) > last.as_ref()).or_else(|| first.next())
+    all.find(|one| Some(one) > last).or_else(|| first.next())
 }
 
 #[cfg(test)]

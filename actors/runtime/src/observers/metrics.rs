@@ -230,7 +230,9 @@ impl Metrics {
             ([&model.output, &project.output], all.output.saturating_sub(earlier.output)),
             ([&model.cost, &project.cost], cost.saturating_sub(cost_before)),
         ] {
-            counters.into_iter().for_each(|counter| counter.add(added));
+            for counter in counters {
+                counter.add(added);
+            }
         }
     }
 

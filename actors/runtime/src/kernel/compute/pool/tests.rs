@@ -16,7 +16,9 @@ const B: Slot = Slot::new(1).expect("a slot");
 /// A pool of one thread for `default` and other projects.
 fn pool(others: &[Slot]) -> Arc<Pool> {
     let environments = Arc::new(Environments::default());
-    others.iter().for_each(|project| environments.put(*project));
+    for project in others {
+        environments.put(*project);
+    }
     Arc::new(Pool::new(1, environments))
 }
 
