@@ -116,9 +116,10 @@ async fn a_project_with_many_accounts_makes_no_other_project_wait() {
         let body = template(&format!("flood {n}"), &costly(15, n));
         all.spawn(async move { flood.post("/api/templates", &body).await });
     }
-    all.join_next().await.expect("there are more").expect("it is answered").expect(201);
+    // Each needs several turns, so none is answered before all have begun.
+    root.get("/api/tasks").await.expect_ok();
     other.post("/api/templates", &template("other", &costly(15, accounts))).await.expect(201);
     let done = std::iter::from_fn(|| all.try_join_next()).count();
-    assert!(done < 15 && !all.is_empty(), "{done} of the flood came before, {} after", all.len());
+    assert!(done < 10 && !all.is_empty(), "{done} of the flood came before, {} after", all.len());
     all.abort_all();
 }
