@@ -22,6 +22,7 @@ use std::time::Duration;
 use callboard_common::secret::Secret;
 use callboard_domain::caps::Caps;
 use callboard_domain::event::EventName;
+use callboard_domain::id::ProjectId;
 use callboard_domain::model_limits::ModelLimits;
 use callboard_domain::rate::Quotas;
 use callboard_domain::worker::ConfidenceTrust;
@@ -53,6 +54,8 @@ pub struct Config {
     pub worker: Worker,
     /// `[models]`.
     pub models: Models,
+    /// `[projects]`, by their identifiers.
+    pub projects: BTreeMap<ProjectId, OfProject>,
     /// `[limits]`.
     pub limits: Limits,
     /// `[tls]`; `None` without a certificate.
@@ -179,6 +182,15 @@ pub struct Models {
     pub prices: Option<PathBuf>,
     /// `[models.limits."name"]`: the limits of models, by name.
     pub limits: BTreeMap<String, ModelLimits>,
+}
+
+/// `[projects."prj_…"]`: the access that the operator gives to a project besides `default`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct OfProject {
+    /// Networks that its webhooks may be sent to although they are not public.
+    pub webhooks_allow: Vec<IpNet>,
+    /// Environment variables that its plans and templates may use.
+    pub env_allow: Vec<String>,
 }
 
 /// `[limits]`.
@@ -412,6 +424,7 @@ impl Config {
             tasks: Tasks::read(source)?,
             worker: Worker::read(source)?,
             models: Models::read(source)?,
+            projects: read::projects(source)?,
             limits: Limits::read(source)?,
             tls: read::tls(source)?,
             auth: Auth::read(source)?,

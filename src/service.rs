@@ -17,6 +17,7 @@ use callboard_domain::approval;
 use callboard_domain::audit::{Action, By, Record};
 use callboard_domain::delivery::WebhookPolicy;
 use callboard_domain::execution::program::TaskDefaults;
+use callboard_domain::id::ProjectId;
 use callboard_domain::retention;
 use callboard_domain::session::signing::SigningKeys;
 use callboard_domain::usage::Prices;
@@ -25,7 +26,7 @@ use callboard_otlp::{Exporter, Spans};
 use callboard_runtime::accounts::NewUser;
 use callboard_runtime::ports::{Mailer, Ports, Tracer, WebhookClient};
 use callboard_runtime::system::OnBreak;
-use callboard_runtime::{Handle, Live, Settings, System};
+use callboard_runtime::{AllowedVariables, Handle, Live, Settings, System};
 use callboard_store::Store;
 use callboard_store::sled::SledStore;
 use callboard_wire::accounts::SessionBody;
@@ -133,7 +134,13 @@ impl Assembled {
         let settings = settings(&config, signing_keys)?;
         let mail = outbound::mailer(&config, address).map_err(|e| Error(e.to_string()))?;
         let mailer = mail.clone().map(|mail| mail as Arc<dyn Mailer>);
-        let guard = Arc::new(Guard::new(config.webhooks.allow.clone()));
+        let guard = config
+            .projects
+            .iter()
+            .fold(Guard::new(config.webhooks.allow.clone()), |guard, (id, project)| {
+                guard.with(*id, project.webhooks_allow.clone())
+            });
+        let guard = Arc::new(guard);
         let webhook_secrets = Arc::new(webhook_secrets(&config, &dir).await?);
         let webhooks = Webhooks::new(Arc::clone(&guard), Arc::clone(&webhook_secrets));
         let webhooks: Option<Arc<dyn WebhookClient>> = Some(Arc::new(webhooks));
@@ -183,7 +190,6 @@ impl Assembled {
                 model: config.models.default,
                 pass_unknown_confidence: config.hitl.missing_confidence == MissingConfidence::Pass,
             },
-            env_allow: config.templates.env_allow,
             trust: config.worker.trust_confidence,
             limiter: Limiter::new(config.limits.plans),
             streams: config.limits.streams,
@@ -520,6 +526,7 @@ fn settings(config: &Config, signing_keys: SigningKeys) -> Result<Settings, Erro
             pass_unknown: config.hitl.missing_confidence == MissingConfidence::Pass,
         }),
         env_allow: config.templates.env_allow.clone(),
+        projects: config.projects.iter().map(of_project).collect(),
         built_in: templates::built_in(&config.templates.env_allow)
             .map_err(|e| failed("a built-in template is not valid")(&e))?,
     })
@@ -542,6 +549,12 @@ pub(crate) fn limits(config: &Config) -> Limits {
 fn allowed_origins(server: &config::Server) -> Vec<String> {
     let public = server.public_url.as_ref().map(|url| url.origin().ascii_serialization());
     server.allowed_origins.iter().cloned().chain(public).collect()
+}
+
+/// The variables of a project.
+fn of_project((id, project): (&ProjectId, &config::OfProject)) -> (ProjectId, AllowedVariables) {
+    let names = project.env_allow.clone();
+    (*id, AllowedVariables { values: variables(&names), names })
 }
 
 /// The allowed environment variables at the start; one that is not set has no value.

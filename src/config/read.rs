@@ -10,6 +10,7 @@ use callboard_domain::caps::Caps;
 use callboard_domain::cell::{HOME, checked_name};
 use callboard_domain::delivery::TASK_ENDS;
 use callboard_domain::event::EventName;
+use callboard_domain::id::ProjectId;
 use callboard_domain::model_limits::{MAX_LIMIT, ModelLimits};
 use callboard_domain::rate::{Quota, Quotas, Tier};
 
@@ -18,8 +19,8 @@ use super::rule;
 use super::source::Source;
 use super::{
     Admin, Audit, Auth, Cluster, ConfidenceTrust, Config, Events, Hitl, Limits, Metrics,
-    MissingConfidence, Models, OnTimeout, Otel, Queue, Retention, Runtime, Search, Secret, Server,
-    Tasks, Templates, Webhooks, Worker,
+    MissingConfidence, Models, OfProject, OnTimeout, Otel, Queue, Retention, Runtime, Search,
+    Secret, Server, Tasks, Templates, Webhooks, Worker,
 };
 use crate::http::body;
 use crate::outbound::webhook::{self, WebhookSecret};
@@ -165,6 +166,27 @@ fn model_limits(source: &mut Source) -> Result<BTreeMap<String, ModelLimits>, Er
         limits.insert(name, of_model);
     }
     Ok(limits)
+}
+
+/// `[projects."prj_…"]`: each project that has such a section.
+pub(super) fn projects(source: &mut Source) -> Result<BTreeMap<ProjectId, OfProject>, Error> {
+    let mut projects = BTreeMap::new();
+    for name in source.sections_under("projects") {
+        let section = format!("projects.{name}");
+        let webhooks_allow = source.optional(&section, "webhooks_allow", rule::list(rule::network));
+        let webhooks_allow = webhooks_allow?.unwrap_or_default();
+        let env_allow = source.optional(&section, "env_allow", rule::list(rule::text));
+        let of_project = OfProject { webhooks_allow, env_allow: env_allow?.unwrap_or_default() };
+        let id = name.parse().ok().filter(|id| *id != ProjectId::DEFAULT).ok_or_else(|| Error {
+            place: source.first_place(&section),
+            says: format!(
+                "[{section}] must name a project by its identifier, prj_…; webhooks.allow and templates.env_allow \
+                 are those of default"
+            ),
+        })?;
+        projects.insert(id, of_project);
+    }
+    Ok(projects)
 }
 
 impl Limits {

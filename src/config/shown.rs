@@ -7,11 +7,12 @@ use std::fmt::Display;
 use std::time::Duration;
 
 use callboard_common::duration;
+use callboard_domain::id::ProjectId;
 use callboard_domain::model_limits::ModelLimits;
 use callboard_domain::rate::Quota;
 use callboard_domain::worker::ConfidenceTrust;
 
-use super::{Config, MissingConfidence, OnTimeout};
+use super::{Config, MissingConfidence, OfProject, OnTimeout};
 
 impl Config {
     /// Every setting without a secret, by its name with the section.
@@ -118,11 +119,12 @@ impl Config {
     }
 
     fn outside(&self) -> Vec<(&'static str, String)> {
-        let Self { webhooks, oidc, smtp, otel, .. } = self;
+        let Self { webhooks, projects, oidc, smtp, otel, .. } = self;
         vec![
             ("webhooks.events", list(&webhooks.events)),
             ("webhooks.retry_seconds", list(webhooks.waits.iter().map(Duration::as_secs))),
             ("webhooks.allow", list(&webhooks.allow)),
+            ("projects", projects.iter().map(allowed).collect::<Vec<_>>().join("; ")),
             ("oidc.issuer", oidc.as_ref().map_or_else(off, |oidc| oidc.issuer.clone())),
             (
                 "smtp.host",
@@ -152,6 +154,11 @@ fn limited((model, limits): (&String, &ModelLimits)) -> String {
         of.into_iter().filter_map(|(what, limit)| Some(format!("{} {what} a minute", limit?)));
     let calls = limits.concurrent.map(|calls| format!("{calls} calls"));
     format!("{model}: {}", minutes.chain(calls).collect::<Vec<_>>().join(", "))
+}
+
+fn allowed((id, project): (&ProjectId, &OfProject)) -> String {
+    let OfProject { webhooks_allow, env_allow } = project;
+    format!("{id}: webhooks_allow {}; env_allow {}", list(webhooks_allow), list(env_allow))
 }
 
 fn off() -> String {

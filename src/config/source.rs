@@ -156,6 +156,12 @@ impl Source {
         self.given.keys().filter_map(within).collect()
     }
 
+    /// The place of a setting of a section.
+    pub(super) fn first_place(&self, section: &str) -> Place {
+        let name = self.given.keys().find(|(found, _)| found == section).map(|(_, name)| name);
+        self.place(section, name.map_or("", String::as_str))
+    }
+
     /// A secret setting, which only a variable may hold, and its place.
     pub(super) fn secret(
         &mut self,

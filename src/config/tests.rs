@@ -476,6 +476,31 @@ fn a_model_has_limits_in_a_section_of_its_name() {
 }
 
 #[test]
+fn a_project_is_given_networks_and_variables_by_its_identifier() {
+    let id = "prj_00000000000000000000000001";
+    let file =
+        format!("[projects.{id}]\nwebhooks_allow = [\"10.0.0.0/8\"]\nenv_allow = [\"TEAM\"]\n");
+    let config = load(Some(&file), &[]).expect("it is right");
+    let (found, given) = config.projects.first_key_value().expect("one");
+    assert_eq!((found.to_string().as_str(), given.env_allow.len()), (id, 1));
+    assert_eq!(given.webhooks_allow[0].to_string(), "10.0.0.0/8");
+    let shown = config.shown();
+    let shown = shown.iter().find(|(name, _)| *name == "projects").expect("it is shown");
+    assert_eq!(shown.1, format!("{id}: webhooks_allow 10.0.0.0/8; env_allow TEAM"));
+    for name in ["search", "default", "prj_00000000000000000000000000"] {
+        assert_refused(
+            &format!("[projects.{name}]\nenv_allow = []\n"),
+            &format!(
+                "c.toml line 2: [projects.{name}] must name a project by its identifier, prj_…; webhooks.allow and \
+                 templates.env_allow are those of default"
+            ),
+        );
+    }
+    let wrong = load(Some(&format!("[projects.{id}]\nallow = []\n")), &[]).expect_err("none");
+    assert!(wrong.contains(&format!("unknown setting projects.{id}.allow")), "{wrong}");
+}
+
+#[test]
 fn settings_are_shown_as_the_file_writes_them_and_without_secrets() {
     let secret = "a-signing-key-of-at-least-32-bytes-in-all";
     let smtp = [

@@ -40,7 +40,7 @@ use crate::auth::password::Passwords;
 use crate::auth::setup::Setup;
 use crate::auth::token::AccessTokens;
 use crate::outbound::email::Email;
-use crate::outbound::guard::Guard;
+use crate::outbound::guard::{Guard, Sender};
 use crate::outbound::traces::Traces;
 use crate::outbound::webhook::WebhookSecrets;
 use crate::tls::Tls;
@@ -68,8 +68,6 @@ pub struct Parts {
     pub handle: Handle,
     /// The defaults of requests.
     pub defaults: Defaults,
-    /// The environment variables that plans and templates may use.
-    pub env_allow: Vec<String>,
     /// The workers whose confidence counts.
     pub trust: ConfidenceTrust,
     /// The rate limits of all callers.
@@ -126,7 +124,6 @@ pub struct Parts {
 pub struct App {
     pub(crate) handle: Handle,
     pub(super) defaults: Defaults,
-    pub(super) env_allow: Vec<String>,
     pub(crate) trust: ConfidenceTrust,
     pub(super) limiter: Limiter,
     pub(crate) streams: OpenLimit,
@@ -183,7 +180,6 @@ impl App {
         Self {
             handle: parts.handle,
             defaults: parts.defaults,
-            env_allow: parts.env_allow,
             trust: parts.trust,
             limiter: parts.limiter,
             item_reads: Turns::new(ITEM_READS),
@@ -241,16 +237,17 @@ impl App {
     /// [`Error::Unavailable`] if too much waits for its turn.
     pub(super) async fn read<T: Send + 'static>(
         self: &Arc<Self>,
-        sender: Option<Account>,
+        sender: Option<(Account, Environment)>,
         Unread { bytes, format }: Unread,
         finish: impl FnOnce(&Self, Value) -> T + Send + 'static,
     ) -> Result<T, Error> {
-        let Some(sender) = sender.filter(|_| bytes.len() > brief(format)) else {
+        let Some((account, environment)) = sender.filter(|_| bytes.len() > brief(format)) else {
             return Ok(finish(self, read::parse(&bytes, format)?));
         };
         let (app, held) = (Arc::clone(self), bytes.len());
         let work = move || Ok(finish(&app, read::parse(&bytes, format)?));
-        Box::pin(self.handle.compute(&sender.to_string(), Some(held), work)).await?
+        let account = account.to_string();
+        Box::pin(self.handle.compute(environment, &account, Some(held), work)).await?
     }
 
     /// The tokens of a sign-in.
@@ -312,16 +309,13 @@ impl App {
         url: Option<&str>,
     ) -> Result<(), Error> {
         let Some(url) = url else { return Ok(()) };
-        let may = Url::parse(url).is_ok_and(|url| self.guard.may_create(&url, caller.environment));
+        let project = self.handle.project_id(caller.environment);
+        let sender = Sender { project, mode: caller.environment.mode() };
+        let may = Url::parse(url).is_ok_and(|url| self.guard.may_create(&url, sender));
         if may {
             return Ok(());
         }
         Err(Error::CallbackForbidden { field: field.to_owned(), url: url.to_owned() })
-    }
-
-    /// The environment variables that plans and templates of an environment may use.
-    pub(super) fn env_allow(&self, environment: Environment) -> &[String] {
-        if environment.slot().is_default() { &self.env_allow } else { &[] }
     }
 
     /// Writes a past action to the audit log: if that fails, the action stands.

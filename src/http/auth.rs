@@ -80,14 +80,14 @@ pub(super) async fn guard(
         | None => Some(caller(app, &request)),
     };
     let (who, plan) = match &caller {
-        Some(Ok(caller)) => (Counted::Account(caller.account), caller.tier),
+        Some(Ok(caller)) => (caller.into(), caller.tier),
         Some(Err(_)) | None => {
             (Counted::address(app.client_address(peer, request.headers())), None)
         }
     };
     let is_public = matches!(access, Some(Access::Public));
     if let Some(share) = request.extensions().get::<Share>() {
-        share.of(who, is_public);
+        share.of(who, is_public, app.handle.project_count());
     }
     if is_public && let Some(edge) = request.extensions_mut().get_mut::<Edge>() {
         *edge = edge.public();
@@ -144,7 +144,10 @@ pub(super) async fn guard(
         Err(error) => Failure(error).into_response(),
     };
     limit::write(response.headers_mut(), standing);
-    if let Counted::Account(account) = who
+    if let Some(project) = who.project() {
+        app.surface.answered_in(project, response.status());
+    }
+    if let Counted::Account(_, account) = who
         && let Some(ends_at) = app.handle.ends_soon(account, KEY_ENDS_SOON)
         && let Ok(ends_at) = HeaderValue::try_from(ends_at.to_string())
     {

@@ -97,7 +97,7 @@ pub(super) async fn create(
     Asker(by): Asker,
 ) -> Result<Response, Failure> {
     let store = embedded(&app)?;
-    let permit = app.streams.open(caller.account)?;
+    let permit = app.streams.open(&caller)?;
     let snapshot = store.snapshot().map_err(|error| Error::InvalidState(error.to_string()))?;
     drop(store);
     app.record(Record::new(Action::BackupStarted, by)).await;

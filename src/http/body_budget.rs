@@ -2,7 +2,8 @@
 //!
 //! ```text
 //!   all                    a body until its request is answered, a frame until it is parsed
-//!   one account, address   a quarter of that, for unfinished bodies
+//!   one project            three times what is free, if there is another one
+//!   one account, address   a quarter of all, for unfinished bodies
 //!   public endpoints       an eighth, in a pool of their own: they take nothing from the others
 //!   answers                as much as all, in a pool of their own, until they are sent; of one account or
 //!                          address a quarter, or one answer of any length; frames of an item's stream too
@@ -14,10 +15,14 @@
 //! enforce.
 
 use std::collections::HashMap;
+use std::hash::Hash;
 use std::pin::pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use callboard_domain::Error;
+use callboard_domain::id::Slot;
+use callboard_domain::share::Room;
 use tokio::sync::Notify;
 
 use super::body::MAX_BODY;
@@ -38,6 +43,8 @@ pub(super) struct BodyBudget {
     members: Arc<Pool>,
     public: Arc<Pool>,
     answers: Arc<Pool>,
+    /// The number of projects, as the last request knew it.
+    projects: Arc<AtomicUsize>,
 }
 
 /// The room of an answer that is not sent yet; dropping it gives the room back.
@@ -60,6 +67,7 @@ struct Pool {
     free: usize,
     limit: usize,
     limit_of_one: usize,
+    projects: Arc<AtomicUsize>,
     held: Mutex<Held>,
     /// An answer was sent; streams that wait for room may ask again.
     given_back: Notify,
@@ -68,6 +76,7 @@ struct Pool {
 #[derive(Debug, Default)]
 struct Held {
     all: usize,
+    by_project: HashMap<Slot, usize>,
     /// The bytes of bodies that are not whole yet, or answers not sent.
     by_one: HashMap<Counted, usize>,
 }
@@ -93,16 +102,19 @@ struct Taken {
 impl BodyBudget {
     /// A budget of so many bytes.
     pub(super) fn new(bytes: usize) -> Self {
+        let projects = Arc::<AtomicUsize>::default();
         let pool = |free, limit: usize, least| {
             let limit_of_one = (limit / 4).max(least);
             let (held, given_back) = (Mutex::default(), Notify::new());
-            Arc::new(Pool { free, limit, limit_of_one, held, given_back })
+            let projects = Arc::clone(&projects);
+            Arc::new(Pool { free, limit, limit_of_one, projects, held, given_back })
         };
         // One body always fits.
         Self {
             members: pool(FREE, bytes, MAX_BODY),
             public: pool(FREE_PUBLIC, bytes / 8, FREE),
             answers: pool(FREE_ANSWER, bytes, 0),
+            projects,
         }
     }
 
@@ -119,7 +131,7 @@ impl Share {
     #[cfg(test)]
     pub(crate) fn tested(edge: super::Edge) -> Self {
         let share = BodyBudget::new(edge.bodies_max_bytes).share();
-        share.of(Counted::address([192, 0, 2, 1].into()), false);
+        share.of(Counted::address([192, 0, 2, 1].into()), false, 1);
         share
     }
 
@@ -128,8 +140,9 @@ impl Share {
     }
 
     /// Assigns the request to this account, or to this address at a public endpoint, before a byte
-    /// is read.
-    pub(super) fn of(&self, one: Counted, is_public: bool) {
+    /// is read. `projects` is the number of projects now.
+    pub(super) fn of(&self, one: Counted, is_public: bool, projects: usize) {
+        self.budget.projects.store(projects, Ordering::Relaxed);
         let mut taken = self.taken();
         taken.one = Some(one);
         if is_public {
@@ -140,8 +153,8 @@ impl Share {
     /// Takes room for so many bytes more.
     ///
     /// # Errors
-    /// [`Error::TooMuchUnfinished`] if the account has no more, [`Error::Unavailable`] if the
-    /// budget has none.
+    /// [`Error::TooMuchUnfinished`] if the account has no more, [`Error::Unavailable`] if its
+    /// project or the budget has none.
     pub(crate) fn take(&self, bytes: usize) -> Result<(), Error> {
         let mut taken = self.taken();
         let counted = |bytes: usize| bytes.saturating_sub(taken.pool.free);
@@ -159,8 +172,8 @@ impl Share {
     /// `must_go` takes room even beyond the limit.
     ///
     /// # Errors
-    /// [`Error::TooManyOpen`] if the account has no more, [`Error::Unavailable`] if the budget has
-    /// none.
+    /// [`Error::TooManyOpen`] if the account has no more, [`Error::Unavailable`] if its project or
+    /// the budget has none.
     pub(super) fn answer(
         &self,
         bytes: usize,
@@ -223,6 +236,9 @@ impl Held {
         if let Some(one) = one {
             *self.by_one.entry(one).or_default() += bytes;
         }
+        if let Some(project) = one.and_then(Counted::project) {
+            *self.by_project.entry(project).or_default() += bytes;
+        }
     }
 }
 
@@ -231,13 +247,22 @@ impl Pool {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// True if the project of the account may hold so many bytes more; an address has none.
+    fn has_room(&self, held: &Held, one: Option<Counted>, bytes: usize) -> bool {
+        let project = one.and_then(Counted::project);
+        let of_project = project.and_then(|project| held.by_project.get(&project));
+        let projects = self.projects.load(Ordering::Relaxed);
+        let room = Room { projects, free: self.limit.saturating_sub(held.all) };
+        room.fits(of_project.copied().unwrap_or_default(), bytes)
+    }
+
     fn take(&self, one: Option<Counted>, bytes: usize) -> Result<(), Error> {
         let mut held = self.held();
         let of_one = one.and_then(|one| held.by_one.get(&one)).copied().unwrap_or_default();
         if one.is_some() && of_one + bytes > self.limit_of_one {
             return Err(Error::TooMuchUnfinished { limit: self.limit_of_one });
         }
-        if held.all + bytes > self.limit {
+        if !self.has_room(&held, one, bytes) {
             return Err(Error::Unavailable(
                 "too many unfinished bodies are in memory ([server] bodies_max_bytes): send this again in a \
                  few seconds",
@@ -255,7 +280,7 @@ impl Pool {
             let limit = u32::try_from(self.limit_of_one).unwrap_or(u32::MAX);
             return Err(Error::TooManyOpen { what: UNREAD, limit });
         }
-        if !must_go && held.all > 0 && held.all + bytes > self.limit {
+        if !must_go && held.all > 0 && !self.has_room(&held, one, bytes) {
             return Err(Error::Unavailable(
                 "too many unread answers are in memory ([server] bodies_max_bytes): send this again in a few \
                  seconds",
@@ -268,13 +293,20 @@ impl Pool {
     fn give_back(&self, one: Option<Counted>, unfinished: usize, all: usize) {
         let mut held = self.held();
         held.all -= all;
-        if let Some(one) = one
-            && let Some(of_one) = held.by_one.get_mut(&one)
-        {
-            *of_one -= unfinished;
-            if *of_one == 0 {
-                held.by_one.remove(&one);
-            }
+        if let Some(one) = one {
+            subtract(&mut held.by_one, &one, unfinished);
+        }
+        if let Some(project) = one.and_then(Counted::project) {
+            subtract(&mut held.by_project, &project, all);
+        }
+    }
+}
+
+fn subtract<K: Eq + Hash>(from: &mut HashMap<K, usize>, of: &K, bytes: usize) {
+    if let Some(held) = from.get_mut(of) {
+        *held -= bytes;
+        if *held == 0 {
+            from.remove(of);
         }
     }
 }
@@ -283,6 +315,8 @@ impl Pool {
 mod tests {
     use std::net::IpAddr;
 
+    use callboard_domain::access::Account;
+    use callboard_domain::id::KeyId;
     use futures_util::FutureExt;
 
     use super::*;
@@ -293,7 +327,7 @@ mod tests {
 
     fn share(budget: &BodyBudget, one: Counted, is_public: bool) -> Share {
         let share = budget.share();
-        share.of(one, is_public);
+        share.of(one, is_public, 1);
         share
     }
 
@@ -313,6 +347,38 @@ mod tests {
         assert_eq!(budget.share().take(FREE), Ok(()), "small ones go on");
         drop(first);
         assert_eq!(second.take(3 * MIB), Ok(()));
+    }
+
+    #[test]
+    fn a_project_with_many_accounts_leaves_room_for_another_one() {
+        let budget = BodyBudget::new(16 * MIB);
+        let of = |projects, project: u8, key: u128| {
+            let project = Slot::new(project).expect("a slot");
+            let share = budget.share();
+            share.of(
+                Counted::Account(project, Account::Key(KeyId::from_u128(key))),
+                false,
+                projects,
+            );
+            share
+        };
+        let flood = |projects| {
+            (0..40)
+                .map(move |key| of(projects, 1, key))
+                .take_while(|one| one.take(FREE + MIB).is_ok())
+        };
+        assert_eq!(flood(1).collect::<Vec<_>>().len(), 16, "there is no other project");
+        let held: Vec<_> = flood(2).collect();
+        assert_eq!(held.len(), 12);
+        let other = of(2, 2, 0);
+        assert_eq!(other.take(FREE + 2 * MIB), Ok(()));
+        drop(held);
+        assert_eq!(of(2, 1, 0).take(FREE + 4 * MIB), Ok(()));
+
+        let answers: Vec<_> =
+            (0..40).map(|key| of(2, 1, key)).map_while(|one| one.answer(MIB, false).ok()).collect();
+        assert_eq!(answers.len(), 12);
+        assert!(other.answer(2 * MIB, false).is_ok());
     }
 
     #[test]

@@ -73,7 +73,7 @@ pub(super) async fn complete(
     let Headers { key: IdempotencyKey(key), queue, priority, share } = headers;
     let owner = Owner::of(&caller, trace.0);
     let request = request(&app, &owner, chat, None, (queue, priority)).await?;
-    let permit = app.chats.open(caller.account)?;
+    let permit = app.chats.open(&caller)?;
     let passing = Transient { deltas: streams, depths: false };
     // No event after the submission is missed.
     let subscription = app.handle.subscribe(caller.environment, None, passing).await?;

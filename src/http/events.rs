@@ -67,7 +67,7 @@ pub(super) async fn follow(
     Extension(connection): Extension<ConnectionHandle>,
     Query(wanted): Query<Wanted>,
 ) -> Result<Response, Failure> {
-    let permit = app.streams.open(caller.account)?;
+    let permit = app.streams.open(&caller)?;
     let feed = Feed::open(&app, &caller, wanted, resume).await?;
     let gap = resume.filter(|_| !feed.resumed()).map(|from| (from, feed.cursor()));
     let follower = Follower { gap, prev: resume, told: resume, feed, _permit: permit };

@@ -55,10 +55,7 @@ async fn finished<T: Read + Send + 'static>(
 ) -> Result<T, Failure> {
     let unread = Unread { bytes, format: Format::Json };
     let reading = match state.app() {
-        Some(app) => {
-            let account = sender.map(|(account, _)| account);
-            app.read(account, unread, |_, value| read::reading(value)).await?
-        }
+        Some(app) => app.read(sender, unread, |_, value| read::reading(value)).await?,
         None => read::reading(read::parse(&unread.bytes, unread.format)?),
     };
     let environment = sender.map(|(_, environment)| environment);

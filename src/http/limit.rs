@@ -1,4 +1,4 @@
-//! Rate limits: a sliding log per account, or per address where there is no credential
+//! Rate limits: a sliding log per account in a project, or per address where there is no credential
 //! (docs/reference/limits.md).
 
 use std::collections::HashMap;
@@ -8,7 +8,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Response};
-use callboard_domain::access::Account;
+use callboard_domain::access::{Account, Caller};
+use callboard_domain::id::Slot;
 use callboard_domain::rate::{Exceeded, Quotas, SlidingLog, Status, Tier, network};
 use callboard_domain::{Error, Timestamp};
 
@@ -20,19 +21,27 @@ const TIDY_AT: usize = 4_096;
 /// The account or address for which requests are counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Counted {
-    /// All sessions of a user, or one key.
-    Account(Account),
+    /// All sessions of a user in a project, or one key.
+    Account(Slot, Account),
     /// A caller from this address without a valid credential.
     Address(IpAddr),
 }
 
-impl From<Account> for Counted {
-    fn from(account: Account) -> Self {
-        Self::Account(account)
+impl From<&Caller> for Counted {
+    fn from(caller: &Caller) -> Self {
+        Self::Account(caller.environment.slot(), caller.account)
     }
 }
 
 impl Counted {
+    /// The project whose caller it is.
+    pub(super) const fn project(self) -> Option<Slot> {
+        match self {
+            Self::Account(project, _) => Some(project),
+            Self::Address(_) => None,
+        }
+    }
+
     /// The network of an address: the address itself, or the /64 of one of version 6.
     #[must_use]
     pub fn address(address: IpAddr) -> Self {
@@ -101,7 +110,7 @@ impl Limiter {
     }
 }
 
-/// The number of open streams or sockets of each account, or of each address without one, up to a
+/// The number of open streams or sockets of each account in a project, or of each address without one, up to a
 /// limit.
 #[derive(Debug, Clone)]
 pub struct OpenLimit {

@@ -90,7 +90,7 @@ pub(super) async fn create_bulk(
     trace: Trace,
     Load(mut pieces): Load,
 ) -> Result<Response, Failure> {
-    let permit = app.streams.open(caller.account)?;
+    let permit = app.streams.open(&caller)?;
     let (owner, stopping) = (Owner::of(&caller, trace.0), app.stopping.subscribe());
     // The first piece is read before the answer begins, so that a refusal is one.
     let Some(first) = pieces.next(0).await? else {
@@ -258,7 +258,9 @@ impl Sender {
         let Self { app, caller, owner } = self;
         let text = text.ok_or(Error::PayloadTooLarge { limit: MAX_BODY })?;
         let unread = Unread { bytes: text.into(), format: Format::Json };
-        let line = app.read(Some(caller.account), unread, |_, line| LoadLine::of(line)).await?;
+        let line = app
+            .read(Some((caller.account, caller.environment)), unread, |_, line| LoadLine::of(line))
+            .await?;
         let environment = Some(caller.environment);
         let CreateTask { task, idempotency_key } = match line {
             LoadLine::Task(task) => names::finish(app, environment, task).await?,

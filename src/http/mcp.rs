@@ -57,7 +57,7 @@ pub(super) async fn serve(
     if Origin::of(&app, request.headers()) == Origin::Foreign {
         return Err(Origin::refusal().into());
     }
-    let permit = app.assistants.open(caller.account)?;
+    let permit = app.assistants.open(&caller)?;
     let (mut right, mut stopping) =
         (app.handle.right(&caller, Action::TasksRead), app.stopping.subscribe());
     let over = async move {

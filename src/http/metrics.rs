@@ -1,14 +1,16 @@
 //! `/metrics`: the figures of the runtime, and those of the process and its surface (docs/reference/metrics.md).
 
+use std::collections::HashMap;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use axum::extract::State;
 use axum::http::header::{ACCEPT, CONTENT_TYPE};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
+use callboard_domain::id::{Environment, Slot};
 use callboard_store::Protection;
 use callboard_wire::metrics::{BackupFigures, Format, Process, Server, written};
 use tokio::sync::Semaphore;
@@ -32,7 +34,7 @@ pub(super) async fn metrics(
     let of = Arc::clone(&app);
     let write = move || written(figures, of.server_figures(), format);
     // All scrapes have one share, as some come without a credential.
-    let text = app.handle.compute("metrics", Some(0), write).await?;
+    let text = app.handle.compute(Environment::LIVE, "metrics", Some(0), write).await?;
     Ok(([(CONTENT_TYPE, format.content_type())], text).into_response())
 }
 
@@ -40,6 +42,8 @@ pub(super) async fn metrics(
 #[derive(Debug, Default)]
 pub(super) struct HttpMetrics {
     responses: [AtomicU64; 5],
+    /// Refusals of each project's requests with 429 and with 503.
+    refusals: Mutex<HashMap<Slot, [u64; 2]>>,
     connections: std::sync::OnceLock<(Arc<Semaphore>, usize)>,
 }
 
@@ -50,6 +54,20 @@ impl HttpMetrics {
         if let Some(counter) = class.checked_sub(1).and_then(|class| self.responses.get(class)) {
             counter.fetch_add(1, Ordering::Relaxed);
         }
+    }
+
+    /// Counts an answer to a request of a project, if it is a refusal because of a limit or of load.
+    pub(super) fn answered_in(&self, project: Slot, status: StatusCode) {
+        let which = match status {
+            StatusCode::TOO_MANY_REQUESTS => 0,
+            StatusCode::SERVICE_UNAVAILABLE => 1,
+            _ => return,
+        };
+        self.refusals().entry(project).or_default()[which] += 1;
+    }
+
+    fn refusals(&self) -> MutexGuard<'_, HashMap<Slot, [u64; 2]>> {
+        self.refusals.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes the slots of connections, and their number in all.
@@ -77,6 +95,11 @@ impl App {
             streams: self.streams.count(),
             worker_sockets: self.worker_sockets.count(),
             responses: self.surface.responses.each_ref().map(|one| one.load(Ordering::Relaxed)),
+            refusals: {
+                let (names, counts) = (self.handle.project_names(), self.surface.refusals());
+                let count = |slot| counts.get(&slot).copied().unwrap_or_default();
+                names.into_iter().map(|(slot, name)| (name, count(slot))).collect()
+            },
             store_bytes: store_bytes(&self.data_dir.join("store")),
             disk: disk(&self.data_dir),
             cluster: self.cluster.as_ref().and_then(ClusterDoor::figures),

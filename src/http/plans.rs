@@ -31,8 +31,8 @@ pub(super) async fn create(
     Json(definition, _): Json<PlanSource>,
 ) -> Answer {
     let environment = caller.environment;
-    let source = move |app: &App, value| plans::source(value, app.env_allow(environment));
-    let read = app.read(Some(caller.account), definition, source).await?;
+    let source = move |app: &App, value| plans::source(value, app.handle.env_allow(environment));
+    let read = app.read(Some((caller.account, caller.environment)), definition, source).await?;
     let known = Known::among(&app, caller.environment, read.unfit()).await?;
     let source = read.finish(|unfit| known.has(unfit))?;
     let plan = app.handle.create_plan(&Owner::of(&caller, None), source).await?;

@@ -22,7 +22,7 @@ use axum::http::request::Parts;
 use axum::response::Response;
 use axum::response::sse::Event;
 use callboard_domain::Error;
-use callboard_domain::access::{Account, Action, Caller};
+use callboard_domain::access::{Action, Caller};
 use callboard_domain::execution::Stage;
 use callboard_domain::id::{Environment, ExecutionId, TaskId};
 use callboard_domain::machine::Machine;
@@ -41,7 +41,7 @@ use serde::Serialize;
 use super::body_budget::{AnswerPermit, Share};
 use super::describe::{Input, Operation};
 use super::events::streamed;
-use super::limit::OpenPermit;
+use super::limit::{Counted, OpenPermit};
 use super::serve::ConnectionHandle;
 use super::{App, Failure, Id, Query, sse};
 
@@ -89,7 +89,7 @@ pub(super) async fn of_task(
     Id(id): Id<TaskId>,
 ) -> Result<Response, Failure> {
     app.may_read(&caller, id)?;
-    let permit = app.streams.open(caller.account)?;
+    let permit = app.streams.open(&caller)?;
     let item = (Item::Task(id), Vec::new());
     Ok(answer(&app, &caller, reader, item, permit, WithoutRoom::Refused).await?)
 }
@@ -106,7 +106,7 @@ pub(super) async fn of_execution(
     Query(NoParameters): Query<NoParameters>,
     Id(id): Id<ExecutionId>,
 ) -> Result<Response, Failure> {
-    let permit = app.streams.open(caller.account)?;
+    let permit = app.streams.open(&caller)?;
     let item = (Item::Execution(id), Vec::new());
     Ok(answer(&app, &caller, reader, item, permit, WithoutRoom::Refused).await?)
 }
@@ -166,7 +166,7 @@ type Frame = (Event, Option<AnswerPermit>);
 /// A stream of one item.
 struct ItemStream {
     app: Arc<App>,
-    account: Account,
+    account: Counted,
     environment: Environment,
     item: Item,
     /// The warnings of the submission, for the first frame.
@@ -211,7 +211,7 @@ impl ItemStream {
         };
         Ok(Self {
             app: Arc::clone(app),
-            account: caller.account,
+            account: caller.into(),
             environment,
             item,
             warnings: Vec::new(),

@@ -53,7 +53,7 @@ pub(super) async fn create(
 ) -> Result<Response, Failure> {
     let key = key.or(idempotency_key)?;
     let permit = match stream {
-        Some(true) => Some(app.streams.open(caller.account)?),
+        Some(true) => Some(app.streams.open(&caller)?),
         Some(false) | None => None,
     };
     let request = task.into_request(&app.defaults);

@@ -41,8 +41,9 @@ pub(super) async fn create(
     JsonOrYaml(definition, _): JsonOrYaml<TemplateSource>,
 ) -> Answer {
     let environment = caller.environment;
-    let source = move |app: &App, value| templates::source(value, app.env_allow(environment));
-    let read = app.read(Some(caller.account), definition, source).await?;
+    let source =
+        move |app: &App, value| templates::source(value, app.handle.env_allow(environment));
+    let read = app.read(Some((caller.account, caller.environment)), definition, source).await?;
     let known = Known::among(&app, caller.environment, read.unfit()).await?;
     let source = read.finish(|unfit| known.has(unfit))?;
     let published = app.handle.publish(caller.environment, author(&caller), source).await?;

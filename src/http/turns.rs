@@ -2,14 +2,17 @@
 //!
 //! ```text
 //!   those of one account ─▶ one at a time ─┐
-//!   those of another ─────▶ one at a time ─┴▶ so many at once, in the order of their coming
+//!   those of another ─────▶ one at a time ─┴▶ so many of a project ─▶ so many at once
 //! ```
 //!
-//! An account waits for at most one turn of each other account, however many that one asks for.
+//! All wait in the order of their coming. An account waits for at most one turn of each other account of its project,
+//! and for at most as many of each other project as are taken at once, however many that one asks for.
 
 use std::collections::HashMap;
+use std::hash::Hash;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
+use callboard_domain::id::Slot;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::limit::Counted;
@@ -17,42 +20,51 @@ use super::limit::Counted;
 /// The turns of all accounts.
 #[derive(Debug)]
 pub(super) struct Turns {
+    at_once: usize,
     all: Arc<Semaphore>,
     /// The account's own turn, while it has one or waits for one.
-    by_one: Mutex<HashMap<Counted, Weak<Semaphore>>>,
+    by_one: Lines<Counted>,
+    /// The project's turns.
+    by_project: Lines<Option<Slot>>,
 }
+
+/// Turns while somebody has one or waits for one.
+type Lines<K> = Mutex<HashMap<K, Weak<Semaphore>>>;
 
 /// A turn; dropping it passes it on.
 #[derive(Debug)]
 pub(super) struct Turn {
-    // In this order: the next of the same account comes last in the line.
-    _of_all: OwnedSemaphorePermit,
-    _of_one: OwnedSemaphorePermit,
+    /// Of all, of the project, of the account. They are dropped in this order: the next of the same account comes last
+    /// in the line.
+    _permits: [OwnedSemaphorePermit; 3],
 }
 
 impl Turns {
     /// Turns of which so many may be taken at once.
     pub(super) fn new(at_once: usize) -> Self {
-        Self { all: Arc::new(Semaphore::new(at_once)), by_one: Mutex::default() }
+        let all = Arc::new(Semaphore::new(at_once));
+        Self { at_once, all, by_one: Mutex::default(), by_project: Mutex::default() }
     }
 
     /// Waits for a turn.
     pub(super) async fn turn(&self, one: impl Into<Counted>) -> Turn {
-        let of_one = acquire(self.line_of(one.into())).await;
+        let one = one.into();
+        let of_one = acquire(line_of(&self.by_one, one, 1)).await;
+        let of_project = acquire(line_of(&self.by_project, one.project(), self.at_once)).await;
         let of_all = acquire(Arc::clone(&self.all)).await;
-        Turn { _of_all: of_all, _of_one: of_one }
+        Turn { _permits: [of_all, of_project, of_one] }
     }
+}
 
-    fn line_of(&self, one: Counted) -> Arc<Semaphore> {
-        let mut lines = self.by_one.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(line) = lines.get(&one).and_then(Weak::upgrade) {
-            return line;
-        }
-        lines.retain(|_, line| line.strong_count() > 0);
-        let line = Arc::new(Semaphore::new(1));
-        lines.insert(one, Arc::downgrade(&line));
-        line
+fn line_of<K: Eq + Hash>(lines: &Lines<K>, whose: K, at_once: usize) -> Arc<Semaphore> {
+    let mut lines = lines.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(line) = lines.get(&whose).and_then(Weak::upgrade) {
+        return line;
     }
+    lines.retain(|_, line| line.strong_count() > 0);
+    let line = Arc::new(Semaphore::new(at_once));
+    lines.insert(whose, Arc::downgrade(&line));
+    line
 }
 
 async fn acquire(turns: Arc<Semaphore>) -> OwnedSemaphorePermit {
@@ -63,6 +75,8 @@ async fn acquire(turns: Arc<Semaphore>) -> OwnedSemaphorePermit {
 mod tests {
     use std::pin::pin;
 
+    use callboard_domain::access::Account;
+    use callboard_domain::id::KeyId;
     use futures_util::FutureExt;
 
     use super::*;
@@ -88,6 +102,28 @@ mod tests {
         drop(other);
         assert!(second.now_or_never().is_some());
         assert!(third.now_or_never().is_some());
+    }
+
+    #[tokio::test]
+    async fn a_project_does_not_wait_for_the_many_accounts_of_another_one() {
+        let of = |project: u8, key: u128| {
+            Counted::Account(
+                Slot::new(project).expect("a slot"),
+                Account::Key(KeyId::from_u128(key)),
+            )
+        };
+        let reads = Turns::new(2);
+        let held = (reads.turn(of(1, 0)).await, reads.turn(of(1, 1)).await);
+        let mut flood: Vec<_> = (2..100).map(|key| Box::pin(reads.turn(of(1, key)))).collect();
+        for turn in &mut flood {
+            assert!(turn.as_mut().now_or_never().is_none());
+        }
+        let mut other = pin!(reads.turn(of(2, 0)));
+        assert!(other.as_mut().now_or_never().is_none());
+        drop(held.0);
+        assert!(flood[0].as_mut().now_or_never().is_none(), "the other came before");
+        assert!(other.now_or_never().is_some());
+        assert!(flood[0].as_mut().now_or_never().is_some());
     }
 
     #[tokio::test]

@@ -9,13 +9,14 @@
 //! could give another answer. Addresses are tried as RFC 8305 says (happy eyeballs), so that dead ones cost a
 //! quarter of a second each. Deliberately absent: HTTP, and proxies of the environment.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use callboard_domain::id::{Environment, Mode};
+use callboard_domain::id::{Mode, ProjectId};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
@@ -115,10 +116,20 @@ pub enum NotConnected {
     Unreachable(String, io::Error),
 }
 
+/// The project in whose name an address is called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sender {
+    /// The project.
+    pub project: ProjectId,
+    /// Its production or its sandbox.
+    pub mode: Mode,
+}
+
 /// The one gate through which the server calls addresses that users name.
 #[derive(Clone)]
 pub struct Guard {
-    allow: Vec<IpNet>,
+    /// The exceptions of each project that has some.
+    allow: BTreeMap<ProjectId, Vec<IpNet>>,
     resolver: Arc<dyn Resolve>,
 }
 
@@ -129,10 +140,18 @@ impl std::fmt::Debug for Guard {
 }
 
 impl Guard {
-    /// A gate with these exceptions (`[webhooks] allow`).
+    /// A gate with these exceptions for `default` (`[webhooks] allow`).
     #[must_use]
     pub fn new(allow: Vec<IpNet>) -> Self {
+        let allow = BTreeMap::from([(ProjectId::DEFAULT, allow)]);
         Self { allow, resolver: Arc::new(SystemResolver) }
+    }
+
+    /// This gate with exceptions for another project.
+    #[must_use]
+    pub fn with(mut self, project: ProjectId, allow: Vec<IpNet>) -> Self {
+        self.allow.insert(project, allow);
+        self
     }
 
     /// This gate with another resolver.
@@ -144,23 +163,26 @@ impl Guard {
     /// True if this address may be connected to: a public one, or an exception. The sandbox calls
     /// only exceptions on this machine.
     #[must_use]
-    pub fn permits(&self, address: IpAddr, environment: Environment) -> bool {
-        let is_exception =
-            environment.slot().is_default() && self.allow.iter().any(|net| net.contains(&address));
-        match environment.mode() {
+    pub fn permits(&self, address: IpAddr, sender: Sender) -> bool {
+        let is_exception = self.exceptions(sender).any(|net| net.contains(&address));
+        match sender.mode {
             Mode::Live => is_exception || !is_forbidden(address),
             Mode::Test => is_exception && address.is_loopback(),
         }
     }
 
+    fn exceptions(&self, sender: Sender) -> impl Iterator<Item = &IpNet> {
+        self.allow.get(&sender.project).into_iter().flatten()
+    }
+
     /// True unless the URL evidently leads to an address that may not be called: a literal in any
     /// notation, or a name that never leaves the network.
     #[must_use]
-    pub fn may_create(&self, url: &Url, environment: Environment) -> bool {
+    pub fn may_create(&self, url: &Url, sender: Sender) -> bool {
         match url.host() {
             None => false,
-            Some(Host::Ipv4(address)) => self.permits(address.into(), environment),
-            Some(Host::Ipv6(address)) => self.permits(address.into(), environment),
+            Some(Host::Ipv4(address)) => self.permits(address.into(), sender),
+            Some(Host::Ipv6(address)) => self.permits(address.into(), sender),
             Some(Host::Domain(name)) => {
                 let name = name.trim_end_matches('.');
                 let is_below = |zone: &str| {
@@ -169,10 +191,10 @@ impl Guard {
                 };
                 if is_below("localhost") {
                     let loopback = [IpAddr::from(Ipv4Addr::LOCALHOST), Ipv6Addr::LOCALHOST.into()];
-                    loopback.into_iter().all(|address| self.permits(address, environment))
+                    loopback.into_iter().all(|address| self.permits(address, sender))
                 } else if is_below("local") || is_below("internal") {
-                    environment == Environment::LIVE
-                        && self.allow.iter().any(|net| !net.addr().is_loopback())
+                    sender.mode == Mode::Live
+                        && self.exceptions(sender).any(|net| !net.addr().is_loopback())
                 } else {
                     true
                 }
@@ -184,11 +206,7 @@ impl Guard {
     ///
     /// # Errors
     /// [`NotConnected`].
-    pub async fn connect(
-        &self,
-        url: &Url,
-        environment: Environment,
-    ) -> Result<TcpStream, NotConnected> {
+    pub async fn connect(&self, url: &Url, sender: Sender) -> Result<TcpStream, NotConnected> {
         let port = url.port_or_known_default().unwrap_or(0);
         let unknown = |name: &str, error| NotConnected::Unknown(name.to_owned(), error);
         let addresses = match url.host() {
@@ -203,7 +221,7 @@ impl Guard {
         };
         let host = url.host_str().unwrap_or_default();
         let (permitted, others): (Vec<_>, Vec<_>) =
-            addresses.iter().copied().partition(|it| self.permits(it.ip(), environment));
+            addresses.iter().copied().partition(|it| self.permits(it.ip(), sender));
         for address in &others {
             tracing::info!(host, %address, "a webhook's address may not be called");
         }
@@ -231,7 +249,7 @@ impl Guard {
         if addresses.is_empty() {
             return Err(unknown(host, io::Error::other("it has no address")));
         }
-        let hint = match environment.mode() {
+        let hint = match sender.mode {
             Mode::Live => "",
             Mode::Test => "; the sandbox calls listed addresses of this machine only",
         };
@@ -293,8 +311,8 @@ mod tests {
 
     use super::*;
 
-    const LIVE: Environment = Environment::LIVE;
-    const TEST: Environment = Environment::TEST;
+    const LIVE: Sender = Sender { project: ProjectId::DEFAULT, mode: Mode::Live };
+    const TEST: Sender = Sender { mode: Mode::Test, ..LIVE };
 
     /// One address of each forbidden range, at both of its ends, and notations that hide one.
     const HIDDEN: [&str; 81] = [
@@ -433,6 +451,11 @@ mod tests {
         }
         assert!(!may("http://localhost") && !may("http://printer.local"));
         assert!(guard.may_create(&url("http://127.0.0.1:9/"), TEST));
+        let other = Sender { project: ProjectId::from_u128(1), ..LIVE };
+        let at = url("http://127.0.0.1:9/");
+        assert!(!guard.may_create(&at, other), "the exceptions are those of default");
+        let of_other = Guard::new(Vec::new()).with(other.project, nets(&["127.0.0.1/32"]));
+        assert!(of_other.may_create(&at, other) && !of_other.may_create(&at, LIVE));
         let both = Guard::new(nets(&["127.0.0.0/8", "::1/128", "10.0.0.0/8"]));
         assert!(both.may_create(&url("http://localhost"), LIVE));
         assert!(both.may_create(&url("http://hooks.corp.internal"), LIVE));
@@ -574,8 +597,8 @@ mod tests {
         let guard = Guard::new(Vec::new());
         for host in ["127.0.0.1", "2130706433", "0x7f.1", "[::ffff:127.0.0.1]", "0.0.0.0"] {
             let url = url(&format!("http://{host}:{port}/"));
-            for environment in [LIVE, TEST] {
-                let refused = guard.connect(&url, environment).await;
+            for sender in [LIVE, TEST] {
+                let refused = guard.connect(&url, sender).await;
                 assert!(matches!(refused, Err(NotConnected::Forbidden(..))), "{host}: {refused:?}");
             }
         }

@@ -31,7 +31,7 @@ use url::{Position, Url};
 
 pub use secret::{RIGHT, SecretPair, Signing, WebhookSecret, WebhookSecrets};
 
-use super::guard::{Guard, NotConnected};
+use super::guard::{Guard, NotConnected, Sender};
 
 /// The time of a delivery, from the look-up of the receiver's name to its answer.
 const ANSWERED: Duration = Duration::from_secs(15);
@@ -66,7 +66,8 @@ impl Webhooks {
 
     async fn deliver(&self, notice: WebhookContent) -> Result<u16, Failure> {
         let url = Url::parse(&notice.url).map_err(|error| for_good("callbackUrl", &error))?;
-        let stream = self.guard.connect(&url, notice.environment).await.map_err(|error| {
+        let sender = Sender { project: notice.project, mode: notice.environment.mode() };
+        let stream = self.guard.connect(&url, sender).await.map_err(|error| {
             // In the sandbox only the addresses of the settings are permitted.
             let is_final =
                 matches!(error, NotConnected::Forbidden(..)) && notice.environment.is_test();

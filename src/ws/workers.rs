@@ -76,7 +76,7 @@ pub(crate) async fn connect(
     Extension(edge): Extension<Edge>,
     upgrade: Upgrade,
 ) -> Result<Response, Failure> {
-    let permit = app.worker_sockets.open(caller.account)?;
+    let permit = app.worker_sockets.open(&caller)?;
     let limits = Limits { max_message: MAX_FRAME, within: edge.body_timeout, share };
     Ok(upgrade.answer(limits, async move |socket| {
         let (sink, stream) = socket.split();
@@ -86,7 +86,8 @@ pub(crate) async fn connect(
             Ok((link, commands)) => {
                 let trusted = app.trust.includes(&caller);
                 let account = caller.account.to_string();
-                serve((&app.handle, &account), socket, (link, trusted), commands, right).await
+                let sender = (caller.environment, &*account);
+                serve((&app.handle, sender), socket, (link, trusted), commands, right).await
             }
             Err(end) => (socket, end),
         };
@@ -289,7 +290,8 @@ async fn register(
     socket: &mut Socket,
 ) -> Result<(WorkerLink, mpsc::UnboundedReceiver<WorkerCommand>), End> {
     let account = caller.account.to_string();
-    let frame = next_frame(&app.handle, &account, &mut socket.stream);
+    let sender = (caller.environment, &*account);
+    let frame = next_frame(&app.handle, sender, &mut socket.stream);
     let first = tokio::select! {
         first = tokio::time::timeout(REGISTER_WITHIN, frame) => first,
         error = right.lost() => {
@@ -373,7 +375,7 @@ async fn begin(
 /// Passes frames both ways until one side ends, and returns the reason. Dropping the link notifies
 /// the worker's actor. `trusted` is true if the worker's confidence counts.
 async fn serve(
-    (handle, account): (&Handle, &str),
+    (handle, sender): (&Handle, Sender<'_>),
     socket: Socket,
     (link, trusted): (WorkerLink, bool),
     mut commands: mpsc::UnboundedReceiver<WorkerCommand>,
@@ -386,7 +388,7 @@ async fn serve(
     let unanswered = Unanswered::new();
     let hear = async {
         loop {
-            let frame = match next_frame(handle, account, &mut stream).await {
+            let frame = match next_frame(handle, sender, &mut stream).await {
                 Ok(frame) => frame,
                 Err(end) => break end,
             };
@@ -443,15 +445,18 @@ async fn serve(
     (Socket { sink, stream }, end)
 }
 
+/// A worker's environment and account.
+type Sender<'a> = (Environment, &'a str);
+
 /// The next frame, or its fault; `None` after the last.
 async fn next_frame(
     handle: &Handle,
-    account: &str,
+    sender: Sender<'_>,
     stream: &mut SplitStream<WebSocket>,
 ) -> Result<Result<FromWorker, String>, End> {
     loop {
         match stream.next().await {
-            Some(Ok(Message::Text(text))) => return Ok(parse(handle, account, text).await),
+            Some(Ok(Message::Text(text))) => return Ok(parse(handle, sender, text).await),
             Some(Ok(Message::Binary(_))) => return Ok(Err("a frame must be text".into())),
             Some(Ok(Message::Ping(_) | Message::Pong(_) | Message::Frame(_))) => {}
             Some(Ok(Message::Close(_))) | None => return Err(End::Closed),
@@ -461,10 +466,15 @@ async fn next_frame(
 }
 
 /// A frame from its text. The text keeps its room of the budget until the next frame is read.
-async fn parse(handle: &Handle, account: &str, text: Utf8Bytes) -> Result<FromWorker, String> {
+async fn parse(
+    handle: &Handle,
+    (environment, account): Sender<'_>,
+    text: Utf8Bytes,
+) -> Result<FromWorker, String> {
     if text.len() <= BRIEF {
         return frames::parse(&text);
     }
-    let parsed = handle.compute(account, None, move || frames::parse_long(&text)).await;
+    let parsed =
+        handle.compute(environment, account, None, move || frames::parse_long(&text)).await;
     parsed.unwrap_or_else(|error| Err(error.to_string()))
 }

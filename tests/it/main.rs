@@ -47,6 +47,7 @@ mod overload;
 mod plans;
 mod pressure;
 mod projects;
+mod projects_share;
 mod proxies;
 mod real_model;
 mod real_model_provider;

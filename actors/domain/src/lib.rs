@@ -52,6 +52,7 @@ pub mod schedule;
 pub mod schema;
 pub mod search;
 pub mod session;
+pub mod share;
 pub mod spending;
 pub mod surrogates;
 pub mod task;

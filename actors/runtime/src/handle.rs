@@ -162,7 +162,7 @@ impl Handle {
                 Some((format!("{}outputSchema", place(index)), schema))
             };
             let schemas = tasks.iter().enumerate().filter_map(of).collect();
-            Box::pin(self.check_schemas(&owner.id, schemas)).await?;
+            Box::pin(self.check_schemas(owner, schemas)).await?;
         }
         if tasks.iter().all(|task| task.inputs.files.is_empty()) {
             return Ok(Vec::new());
@@ -173,7 +173,7 @@ impl Handle {
     /// Compiles the schemas of a submission once, to see that they are valid; each comes with its field.
     async fn check_schemas(
         &self,
-        account: &str,
+        owner: &Owner,
         schemas: Vec<(String, Schema)>,
     ) -> Result<(), Error> {
         let bytes = schemas.iter().map(|(_, schema)| schema.length()).sum();
@@ -187,7 +187,7 @@ impl Handle {
                 Problems::none_of(faults)
             })
         };
-        let compiled = self.ask(account, weight, compile).await?;
+        let compiled = self.ask(owner.environment, &owner.id, weight, compile).await?;
         compiled.map_err(Error::InvalidDefinition)
     }
 
@@ -207,15 +207,10 @@ impl Handle {
             None => (self.node.kernel.ports.entropy.bits() & 0xff) as u8,
         };
         let (wait, keyed) = if key.is_some() { (SAME_KEY, true) } else { (COMMAND, false) };
-        let weight =
-            u32::try_from(order.weight().min(submission::MAX_PENDING_KIB)).unwrap_or(u32::MAX);
-        let admitted =
-            Arc::clone(&self.node.limits.submission_permits).try_acquire_many_owned(weight);
-        let admitted = admitted.map_err(|_| {
-            Error::Unavailable(
-                "too many submissions wait for the disk: send this again in a few seconds",
-            )
-        })?;
+        let (pool, project) = (&self.node.limits.submissions, owner.environment.slot());
+        let admitted = pool.try_take(project, order.weight()).ok_or(Error::Unavailable(
+            "too many submissions wait for the disk: send this again in a few seconds",
+        ))?;
         let warnings = submission::warnings::warnings(&self.node, owner.environment, &order);
         let submission = Submission {
             environment: owner.environment,
@@ -329,7 +324,9 @@ impl Handle {
     pub fn waiting_for(&self, environment: Environment, task: &Task) -> Option<&'static str> {
         match task.state {
             State::Ready if self.model_room(environment, task).is_err() => Some("limit"),
-            State::Ready if !self.node.limits.concurrency.has_room(&task.spec.account) => {
+            State::Ready
+                if !self.node.limits.concurrency.has_room(environment, &task.spec.account) =>
+            {
                 Some("limit")
             }
             State::Ready => Some("worker"),
@@ -358,22 +355,29 @@ impl Handle {
         subscribed.map_err(|error| unreadable(&error))
     }
 
+    /// The number of projects.
+    #[must_use]
+    pub fn project_count(&self) -> usize {
+        self.node.kernel.environments.projects()
+    }
+
     /// Computes for `account`: here and now if `weight` is `None`, else on another thread once it is its turn.
     async fn ask<T: Send + 'static>(
         &self,
+        environment: Environment,
         account: &str,
         weight: Option<impl Into<Weight>>,
         computation: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Error> {
         if self.is_owed && weight.is_some() {
-            let computed = self.node.kernel.compute.run(account, computation).await;
+            let computed = self.node.kernel.compute.run(environment, account, computation).await;
             return computed.map_err(|_| Error::Internal);
         }
-        self.node.kernel.compute.ask(account, weight, computation).await
+        self.node.kernel.compute.ask(environment, account, weight, computation).await
     }
 
     /// Runs a long computation on a thread that no request waits for, once it is the turn of `account`:
-    /// all of an account take turns with those of others. A request that asks for it holds so many
+    /// the projects take turns, and in each its accounts. A request that asks for it holds so many
     /// `bytes` while it waits; `None` is for what is bounded elsewhere, and never refused.
     ///
     /// # Errors
@@ -381,14 +385,20 @@ impl Handle {
     /// [`Error::Internal`] if the computation panicked.
     pub async fn compute<T: Send + 'static>(
         &self,
+        environment: Environment,
         account: &str,
         bytes: Option<usize>,
         computation: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Error> {
         if bytes.is_some() {
-            return self.ask(account, bytes, computation).await;
+            return self.ask(environment, account, bytes, computation).await;
         }
-        self.node.kernel.compute.run(account, computation).await.map_err(|_| Error::Internal)
+        self.node
+            .kernel
+            .compute
+            .run(environment, account, computation)
+            .await
+            .map_err(|_| Error::Internal)
     }
 
     /// Follows the text of a task's attempts, from the beginning of the current one.
@@ -452,7 +462,7 @@ impl Handle {
     /// The unfinished tasks and stored bytes of an account.
     #[cfg(test)]
     pub(crate) fn holdings(&self, account: &str) -> callboard_domain::caps::Holdings {
-        self.node.limits.holdings.of(account)
+        self.node.limits.holdings.of(Environment::LIVE, account)
     }
 
     /// Passes if the node may wake one more actor.

@@ -38,7 +38,7 @@ pub mod worker {
     pub use crate::node::roster::View;
 }
 pub use node::rights::PermissionWatch;
-pub use node::{Live, Settings};
+pub use node::{AllowedVariables, Live, Settings};
 pub use observers::{events, metrics, texts};
 pub use system::System;
 

@@ -26,11 +26,12 @@ use callboard_domain::model_limits::ModelLimits;
 use callboard_domain::rate::{Place, Quotas, Tier};
 use callboard_domain::task::Task;
 use callboard_domain::usage::Prices;
-use tokio::sync::{Notify, Semaphore};
+use tokio::sync::Notify;
 
 use crate::kernel::address::QueueAddress;
-use crate::kernel::environments::PerEnvironment;
+use crate::kernel::environments::{Environments, PerEnvironment};
 use crate::kernel::ports::Clock;
+use crate::kernel::project_pool::ProjectPool;
 
 use budgets::Budgets;
 use concurrency::Concurrency;
@@ -77,13 +78,13 @@ pub(crate) struct Limits {
     pub(crate) reviewers: Reviewers,
     /// Held by whoever makes a budget or the settings of a queue, of which there may be so many only.
     pub(crate) counting: tokio::sync::Mutex<()>,
-    /// The permits for submissions on their way to the disk, one for each KiB.
-    pub(crate) submission_permits: Arc<Semaphore>,
+    /// The KiB of submissions on their way to the disk.
+    pub(crate) submissions: Arc<ProjectPool>,
 }
 
 /// The KiB of submissions that may be on their way to the disk before more is refused: a disk that stands still
 /// must not fill the memory with the retries of callers.
-pub(crate) const MAX_PENDING_KIB: usize = 64 << 10;
+const MAX_PENDING_KIB: usize = 64 << 10;
 
 impl Limits {
     pub(crate) fn new(
@@ -91,6 +92,7 @@ impl Limits {
         (quotas, caps, models): (Quotas, Caps, BTreeMap<String, ModelLimits>),
         queues: &Arc<dyn Queues>,
         clock: Arc<dyn Clock>,
+        environments: Arc<Environments>,
     ) -> Self {
         Self {
             prices: CurrentPrices::new(prices),
@@ -105,7 +107,7 @@ impl Limits {
             holdings: Arc::new(AccountHoldings::new(caps)),
             reviewers: Reviewers::default(),
             counting: tokio::sync::Mutex::default(),
-            submission_permits: Arc::new(Semaphore::new(MAX_PENDING_KIB)),
+            submissions: ProjectPool::new(MAX_PENDING_KIB, environments),
         }
     }
 
@@ -151,9 +153,9 @@ impl Limits {
         task: &Task,
         age: Option<Duration>,
     ) -> Permits {
-        let account = self.concurrency.account(tiers, &task.spec.account);
+        let account = self.concurrency.account(tiers, environment, &task.spec.account);
         Permits {
-            running: Some(self.concurrency.start(account)),
+            running: Some(self.concurrency.start(environment, account)),
             call: age.and_then(|age| self.models(environment)?.adopt(task.model(), age)),
             shares: self.flow.resume(environment, &task.spec),
             rate: None,

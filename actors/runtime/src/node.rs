@@ -16,7 +16,7 @@ pub(crate) mod shard;
 pub(crate) mod timers;
 pub(crate) mod watch;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::Duration;
@@ -27,7 +27,7 @@ use callboard_domain::caps::Caps;
 use callboard_domain::delivery::WebhookPolicy;
 use callboard_domain::execution::Execution;
 use callboard_domain::execution::program::{About, CompiledPlan, Program, TaskDefaults};
-use callboard_domain::id::{Environment, ExecutionId, Generator, PlanId, TaskId};
+use callboard_domain::id::{Environment, ExecutionId, Generator, PlanId, ProjectId, TaskId};
 use callboard_domain::model_limits::ModelLimits;
 use callboard_domain::queue::Ready;
 use callboard_domain::rate::Quotas;
@@ -98,8 +98,10 @@ pub struct Settings {
     pub task_defaults: Arc<TaskDefaults>,
     /// The time for which an outage of its provider uses up no attempt of a task.
     pub outage_patience: Duration,
-    /// The environment variables that plans and templates may use.
+    /// The environment variables that plans and templates of `default` may use.
     pub env_allow: Vec<String>,
+    /// Those of other projects.
+    pub projects: BTreeMap<ProjectId, AllowedVariables>,
     /// The templates that come with the service.
     pub built_in: Vec<Template>,
     /// The settings for approvals.
@@ -122,12 +124,13 @@ pub struct Settings {
     pub stands_still: bool,
 }
 
-impl Settings {
-    /// The environment variables that plans and templates of an environment may use: those of `default` alone are the
-    /// operator's to give.
-    pub(crate) fn env_allow(&self, environment: Environment) -> &[String] {
-        if environment.slot().is_default() { &self.env_allow } else { &[] }
-    }
+/// Environment variables that plans and templates of a project may use.
+#[derive(Debug, Clone, Default)]
+pub struct AllowedVariables {
+    /// Their names.
+    pub names: Vec<String>,
+    /// The values of those that are set.
+    pub values: HashMap<String, String>,
 }
 
 /// The settings that may change while the system runs.
@@ -157,7 +160,7 @@ pub(crate) struct Node {
 pub(crate) struct Kernel {
     pub(crate) ports: Ports,
     pub(crate) compute: Compute,
-    pub(crate) environments: Environments,
+    pub(crate) environments: Arc<Environments>,
     ids: Mutex<Generator>,
     draining: AtomicBool,
     /// True once a commit was fenced, or its outcome cannot be known: the state in memory is void.
@@ -209,11 +212,13 @@ impl Node {
             .collect();
         let deliveries = shards.iter().map(|shard| Arc::clone(&shard.deliveries)).collect();
         let queues = Arc::<QueueDirectory>::default();
+        let environments = Arc::<Environments>::default();
         let limits = {
             let live = &settings.live;
             let told: Arc<dyn Queues> = Arc::clone(&queues) as Arc<dyn Queues>;
             let given = (live.quotas, live.caps, live.model_limits.clone());
-            Limits::new(Arc::clone(&live.prices), given, &told, Arc::clone(&ports.clock))
+            let (prices, clock) = (Arc::clone(&live.prices), Arc::clone(&ports.clock));
+            Limits::new(prices, given, &told, clock, Arc::clone(&environments))
         };
         let observers = Observers {
             events: Arc::new(Events::new(Arc::clone(store))),
@@ -223,8 +228,8 @@ impl Node {
         };
         let kernel = Kernel {
             ports,
-            compute: Compute::default(),
-            environments: Environments::default(),
+            compute: Compute::new(Arc::clone(&environments)),
+            environments: Arc::clone(&environments),
             ids: Mutex::default(),
             draining: AtomicBool::new(false),
             lost: tokio::sync::watch::Sender::new(false),
@@ -235,7 +240,7 @@ impl Node {
             workers: Workers::default(),
             publisher: OnceLock::new(),
             account_writer: OnceLock::new(),
-            send_permits: SendPermits::new(deliveries),
+            send_permits: SendPermits::new(deliveries, environments),
             sandboxes: Sandboxes::default(),
         };
         let state = State {
@@ -280,6 +285,30 @@ impl Node {
     pub(crate) fn retention(&self, environment: Environment) -> retention::Policy {
         let project = self.state.accounts.project_at(environment.slot());
         self.settings.retention.of_project(project.and_then(|project| project.retention_days))
+    }
+
+    fn allowed_variables(&self, environment: Environment) -> Option<&AllowedVariables> {
+        self.settings.projects.get(&self.state.accounts.project_id(environment))
+    }
+
+    /// The environment variables that plans and templates of an environment may use.
+    pub(crate) fn env_allow(&self, environment: Environment) -> &[String] {
+        if environment.slot().is_default() {
+            return &self.settings.env_allow;
+        }
+        self.allowed_variables(environment).map_or(&[], |allowed| &allowed.names)
+    }
+
+    /// The defaults of tasks of an environment, with the variables of its project.
+    pub(crate) fn task_defaults(&self, environment: Environment) -> Arc<TaskDefaults> {
+        let usual = &self.settings.task_defaults;
+        if environment.slot().is_default() {
+            return Arc::clone(usual);
+        }
+        let allowed = self.allowed_variables(environment);
+        let env = allowed.map(|allowed| allowed.values.clone()).unwrap_or_default();
+        let (model, pass_unknown) = (usual.model.clone(), usual.pass_unknown);
+        Arc::new(TaskDefaults { model, env, pass_unknown })
     }
 
     /// True if what is older than `keep` may be removed by its age.
@@ -377,17 +406,19 @@ impl Node {
     }
 
     /// A ready task's place in its queue.
-    pub(crate) fn ready(&self, task: &Task) -> Ready {
+    pub(crate) fn ready(&self, environment: Environment, task: &Task) -> Ready {
         #[cfg(test)]
         if let Some(bound) = crate::kernel::planted::bound_of(&task.spec) {
-            self.limits.concurrency.bind(&task.spec.account, bound);
+            self.limits.concurrency.bind(environment, &task.spec.account, bound);
         }
+        let (tiers, account) = (&self.state.accounts, &task.spec.account);
+        let account = self.limits.concurrency.account(tiers, environment, account);
         Ready {
             task: task.spec.id,
             model: task.model().into(),
             priority: task.priority(),
             since: task.eligible_since(),
-            account: self.limits.concurrency.account(&self.state.accounts, &task.spec.account),
+            account,
             flow: task.spec.flow.clone(),
         }
     }
@@ -438,7 +469,7 @@ impl Node {
         let (mut ready, environment) = (Vec::new(), queue.environment);
         self.each_unfinished(environment, |task| {
             if task.state == TaskState::Ready && QueueAddress::of(environment, &task) == *queue {
-                ready.push(self.ready(&task));
+                ready.push(self.ready(environment, &task));
             }
         })
         .await?;
@@ -510,7 +541,7 @@ impl Node {
         let (execution, mut begun, compiled) = self.execution(environment, id, head).await?;
         let execution = items::with_items(self.store(), environment, execution).await?;
         let input = begun.take_input(self.store(), environment).await?;
-        let usual = Arc::clone(&self.settings.task_defaults);
+        let usual = self.task_defaults(environment);
         let about = About::from(&*begun.spec);
         Ok((execution, Arc::new(Program::new(about, compiled, begun.terms, input, usual))))
     }

@@ -30,7 +30,7 @@ impl Observers {
     /// Counts a change of production.
     pub(crate) fn count(&self, environment: Environment, change: &Change, now: Timestamp) {
         if environment.is_live() {
-            self.metrics.count(change, now);
+            self.metrics.count(environment, change, now);
         }
     }
 }

@@ -23,6 +23,7 @@ mod repeats;
 mod retention;
 mod schedules;
 mod search;
+mod shares;
 mod takeover;
 mod waits;
 mod webhooks;
@@ -80,6 +81,7 @@ pub(crate) fn settings() -> Settings {
         outage_patience: callboard_domain::retry::OUTAGE_PATIENCE,
         task_defaults: Arc::new(TaskDefaults { model: "m".into(), ..TaskDefaults::default() }),
         env_allow: Vec::new(),
+        projects: BTreeMap::new(),
         built_in: Vec::new(),
         refresh_token: Duration::from_hours(30 * 24),
         signing_keys: SigningKeys::new(SigningKeyId::of("a key")),

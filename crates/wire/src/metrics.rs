@@ -30,6 +30,8 @@ pub struct Server {
     pub worker_sockets: u64,
     /// Answers by the first digit of their status, from 1xx to 5xx.
     pub responses: [u64; 5],
+    /// Requests of each project that were refused with 429 and with 503.
+    pub refusals: Vec<(String, [u64; 2])>,
     /// Bytes of the store: journal, rows.
     pub store_bytes: [u64; 2],
     /// Bytes of the data directory's file system: free for this process, all.
@@ -189,6 +191,7 @@ impl Collector for Scrape {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
         let mut sheet = ScrapeEncoder(&mut encoder);
         self.work(&mut sheet)?;
+        self.projects(&mut sheet)?;
         self.stock(&mut sheet)?;
         self.surface(&mut sheet)
     }
@@ -259,6 +262,66 @@ impl Scrape {
             "svc_deliveries",
             "Attempts to deliver a mail or a webhook; failed ones are repeated, dead ones are not.",
             deliveries,
+        )
+    }
+
+    /// The figures of each project.
+    #[expect(clippy::cast_precision_loss, reason = "exact up to 2^53")]
+    fn projects(&self, sheet: &mut ScrapeEncoder<'_, '_>) -> Result<(), fmt::Error> {
+        let projects = || {
+            let projects = self.figures.projects.iter();
+            projects.map(|(name, figures)| (("project", name.as_str()), figures))
+        };
+        let entries = projects().flat_map(|(project, figures)| {
+            let entries = figures.entries.iter();
+            entries.map(move |(status, count)| ([project, ("status", *status)], *count))
+        });
+        sheet.counter(
+            "svc_project_tasks",
+            "Entries of tasks of a project into each status.",
+            entries,
+        )?;
+        let tokens = projects().flat_map(|(project, figures)| {
+            let each = [("input", figures.input), ("output", figures.output)];
+            each.map(|(kind, count)| ([project, ("kind", kind)], count))
+        });
+        sheet.counter(
+            "svc_project_tokens",
+            "Tokens of answers of a project, by direction.",
+            tokens,
+        )?;
+        sheet.counter(
+            "svc_project_cost_usd",
+            "Cost of answers of a project in US dollars, by the price table.",
+            projects().map(|(project, figures)| ([project], figures.cost)),
+        )?;
+        let webhooks = projects().flat_map(|(project, figures)| {
+            let outcomes = figures.webhooks.iter();
+            outcomes.map(move |(outcome, count)| ([project, ("outcome", *outcome)], *count))
+        });
+        sheet.counter(
+            "svc_project_webhooks",
+            "Attempts to deliver a webhook of a project; failed ones are repeated, dead ones are not.",
+            webhooks,
+        )?;
+        let refusals = self.server.refusals.iter().flat_map(|(name, [rate, busy])| {
+            let each = [("429", *rate), ("503", *busy)];
+            each.map(|(status, count)| ([("project", name.as_str()), ("status", status)], count))
+        });
+        sheet.counter(
+            "svc_project_refusals",
+            "Requests of a project that were refused because of a limit (429) or of load (503).",
+            refusals,
+        )?;
+        sheet.gauge(
+            "svc_project_queue_depth",
+            "Tasks of a project that are ready and wait for a worker.",
+            projects().map(|(project, figures)| ([project], figures.depth as f64)),
+        )?;
+        sheet.gauge(
+            "svc_project_tasks_running",
+            "Tasks of a project that are with a worker.",
+            projects().map(|(project, figures)| ([project], figures.running as f64)),
         )
     }
 
@@ -565,6 +628,8 @@ impl ScrapeEncoder<'_, '_> {
 
 #[cfg(test)]
 mod tests {
+    use callboard_runtime::metrics::Project;
+
     use super::*;
 
     fn figures() -> Figures {
@@ -580,9 +645,19 @@ mod tests {
             cost: 0.25,
         };
         let idle = Model { quantiles: None, ..model.clone() };
+        let project = Project {
+            entries: vec![("pending", 2)],
+            depth: 1,
+            running: 3,
+            input: 10,
+            output: 20,
+            cost: 0.25,
+            webhooks: vec![("dead", 4)],
+        };
         Figures {
             models: vec![("a\"b\\c\nd".into(), model), ("idle".into(), idle)],
             queues: Vec::new(),
+            projects: vec![("default".into(), project)],
             executions: vec![("running", 1)],
             retries: vec![("TASK_TIMEOUT", 1)],
             failures: Vec::new(),
@@ -613,6 +688,24 @@ mod tests {
         assert!(text.contains("\nsvc_tasks_total{status=\"pending\",model=\"idle\"} 2\n"));
         assert!(text.contains("# TYPE svc_build info\nsvc_build_info{version="));
         assert!(text.contains("\nsvc_hitl_pending_count 7"));
+    }
+
+    #[test]
+    fn what_is_of_a_project_has_its_name() {
+        let refusals = vec![("default".to_owned(), [5, 6])];
+        let text = written(figures(), Server { refusals, ..Server::default() }, Format::Prometheus);
+        for line in [
+            "svc_project_tasks_total{project=\"default\",status=\"pending\"} 2",
+            "svc_project_tokens_total{project=\"default\",kind=\"output\"} 20",
+            "svc_project_cost_usd_total{project=\"default\"} 0.25",
+            "svc_project_webhooks_total{project=\"default\",outcome=\"dead\"} 4",
+            "svc_project_refusals_total{project=\"default\",status=\"429\"} 5",
+            "svc_project_refusals_total{project=\"default\",status=\"503\"} 6",
+            "svc_project_tasks_running{project=\"default\"} 3.0",
+        ] {
+            assert!(text.contains(&format!("\n{line}\n")), "{line}: {text}");
+        }
+        assert!(text.contains("\nsvc_project_queue_depth{project=\"default\"} 1.0\n"), "{text}");
     }
 
     #[test]

@@ -43,7 +43,7 @@ pub(super) async fn begin(
     id: TemplateBatchId,
     asked: ExportRows,
 ) -> Result<Response, Error> {
-    let permit = app.streams.open(caller.account)?;
+    let permit = app.streams.open(caller)?;
     let (handle, environment) = (app.handle.clone(), caller.environment);
     let outputs = handle.batch_outputs(environment, id).await?;
     let format = asked.format.unwrap_or(ExportFormat::Csv);

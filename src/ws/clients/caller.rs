@@ -35,7 +35,7 @@ pub(crate) enum Known {
 impl Known {
     pub(super) fn counted(&self) -> Counted {
         match self {
-            Self::Caller(caller) => caller.account.into(),
+            Self::Caller(caller) => caller.into(),
             Self::Address(address, _) => Counted::address(*address),
         }
     }
@@ -130,7 +130,7 @@ pub(super) async fn authenticate(
         Ok(Asked::Auth(token)) => {
             let caller = caller_of(app, &token, project).map_err(|error| End::of(&error))?;
             caller.may(Action::EventsRead).map_err(|error| End::of(&error))?;
-            let permit = app.streams.open(caller.account).map_err(|error| End::of(&error))?;
+            let permit = app.streams.open(&caller).map_err(|error| End::of(&error))?;
             Ok((permit, caller))
         }
         Err(Refused::BadFrame) => Err(End(4400, "a frame must be a JSON object")),

@@ -1,6 +1,7 @@
-//! The shares of accounts in long computations: one account's definitions make no other account wait.
+//! The shares of accounts and projects in long computations: the definitions of one make no other wait.
 
 use super::*;
+use crate::projects_share::{key, project};
 
 /// A schema whose compilation looks all characters up, so many times.
 fn costly(patterns: usize, seed: usize) -> Value {
@@ -96,6 +97,29 @@ async fn an_account_with_many_definitions_makes_no_other_wait_and_is_told_when_t
     while let Some(answer) = all.try_join_next() {
         done += usize::from(answer.expect("it is answered").status.as_u16() == 201);
     }
+    assert!(done < 10 && !all.is_empty(), "{done} of the flood came before, {} after", all.len());
+    all.abort_all();
+}
+
+/// Before: the other project's template came last, as each account of the flood had as much right to a turn.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_project_with_many_accounts_makes_no_other_project_wait() {
+    let server = Server::start();
+    let root = server.admin().await;
+    let other = project(&root, "other").await;
+    let other = Client::new(&server.url, &key(&root, &other, "admin").await);
+    let (mut flood, mut all, accounts) = (Vec::new(), JoinSet::new(), 40);
+    for _ in 0..accounts {
+        flood.push(Client::new(&server.url, &key(&root, "default", "operator").await));
+    }
+    for (n, flood) in flood.into_iter().enumerate() {
+        let body = template(&format!("flood {n}"), &costly(15, n));
+        all.spawn(async move { flood.post("/api/templates", &body).await });
+    }
+    // Each needs several turns, so none is answered before all have begun.
+    root.get("/api/tasks").await.expect_ok();
+    other.post("/api/templates", &template("other", &costly(15, accounts))).await.expect(201);
+    let done = std::iter::from_fn(|| all.try_join_next()).count();
     assert!(done < 10 && !all.is_empty(), "{done} of the flood came before, {} after", all.len());
     all.abort_all();
 }

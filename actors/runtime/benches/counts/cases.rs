@@ -3,7 +3,7 @@
 //!
 //! Time stands, and random bits are counted up.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::hint::black_box;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -353,6 +353,7 @@ impl Whole {
                 pass_unknown: false,
             }),
             env_allow: Vec::new(),
+            projects: BTreeMap::new(),
             built_in: Vec::new(),
             keep_audit: None,
             webhooks: WebhookPolicy { events: Vec::new(), waits: Arc::new([]) },

@@ -65,7 +65,7 @@ pub(crate) fn submit(
     unit: Unit,
     (copies, reserved): (Vec<Op>, Reservation),
 ) -> (Ticket, PendingCommit) {
-    node.limits.holdings.store_unit(&unit, &copies);
+    node.limits.holdings.store_unit(environment, &unit, &copies);
     let admission = Admission::of_work_that_goes_on(&node.limits, environment, reserved);
     submit_admitted(node, environment, partition, unit, (copies, admission))
 }
@@ -82,7 +82,7 @@ pub(crate) fn submit_admitted(
 ) -> (Ticket, PendingCommit) {
     let begun = Instant::now();
     let mut rows = tables::rows(environment, &mut unit);
-    node.limits.holdings.store_unit(&unit, &rows);
+    node.limits.holdings.store_unit(environment, &unit, &rows);
     rows.extend(records);
     let entered = admission.enter(&unit, &mut rows);
     for change in &mut unit.changes {

@@ -173,7 +173,7 @@ pub(crate) fn of_tasks(node: &Node, environment: Environment, task: &Task, effec
     match effect {
         OfTask::Enqueue => {
             let queue = QueueAddress::of(environment, task);
-            node.actors.queues.send(queue, queue::Message::Push(node.ready(task)));
+            node.actors.queues.send(queue, queue::Message::Push(node.ready(environment, task)));
         }
         OfTask::Dequeue => {
             let queue = QueueAddress::of(environment, task);

@@ -90,7 +90,7 @@ impl Sources for NodeSources<'_> {
 
     fn admit(&mut self, task: &Spec, worst: Option<Money>, now: Timestamp) -> Result<(), Error> {
         let node = self.node;
-        let counted = node.limits.holdings.reserve(&task.account)?;
+        let counted = node.limits.holdings.reserve(self.environment, &task.account)?;
         if let Some(budgets) = node.limits.budgets(self.environment) {
             budgets.reserve(Subject::from(task), worst, &mut self.reserved, now)?;
         }

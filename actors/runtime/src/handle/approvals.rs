@@ -388,7 +388,7 @@ impl Handle {
         edit: &str,
     ) -> Result<Option<String>, Error> {
         let Some(schema) = self.schema_of(environment, approval).await? else { return Ok(None) };
-        let checked = self.node.kernel.compute.check(account, &schema, edit).await;
+        let checked = self.node.kernel.compute.check(environment, account, &schema, edit).await;
         let checked = checked.map_err(|_| Error::Internal)?;
         checked.map_err(|wrong| {
             let message = format!("modifiedOutput must match the outputSchema: {wrong}");

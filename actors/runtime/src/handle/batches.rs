@@ -134,7 +134,7 @@ impl Handle {
                 None => {}
             }
         }
-        self.node.limits.holdings.admit(&owner.id, 0)?;
+        self.node.limits.holdings.admit(owner.environment, &owner.id, 0)?;
         let BatchOrder {
             template,
             version,

@@ -15,7 +15,7 @@ use tokio::sync::{OwnedMutexGuard, oneshot};
 
 use super::{Handle, scoped_key};
 use crate::items::accounts::caller_of;
-use crate::items::submission::{self, MAX_PENDING_KIB, NewWork, Scheduled, Submission};
+use crate::items::submission::{self, NewWork, Scheduled, Submission};
 use crate::items::task;
 use crate::kernel::address::TaskAddress;
 use crate::kernel::finish::Finish;
@@ -246,9 +246,8 @@ impl Handle {
             pause.admit()?;
         }
         let order = NewWork::Tasks(tasks, false);
-        let weight = u32::try_from(order.weight().min(MAX_PENDING_KIB)).unwrap_or(u32::MAX);
-        let permits = Arc::clone(&self.node.limits.submission_permits);
-        let admitted = permits.acquire_many_owned(weight).await.map_err(|_| Error::Internal)?;
+        let (pool, project) = (&self.node.limits.submissions, owner.environment.slot());
+        let admitted = pool.take(project, order.weight()).await;
         let row = ChatLine { custom_id, refusal: None };
         let rows = vec![tables::put_line(owner.environment, (batch, line), &row)];
         let number = chat_batch::task(batch, line).as_u128();

@@ -6,7 +6,7 @@ use std::time::Duration;
 use callboard_domain::Error;
 use callboard_domain::budget::Money;
 use callboard_domain::execution;
-use callboard_domain::id::Environment;
+use callboard_domain::id::{Environment, Mode};
 use callboard_domain::task::{EndingCode, Status};
 use tokio::sync::mpsc;
 
@@ -15,7 +15,7 @@ use crate::messages::queue;
 use crate::node::Node;
 use crate::observers::metrics::numbers::Counter;
 use crate::observers::metrics::{
-    DECISIONS, Depth, Figures, Model, NOTIFICATIONS, OUTCOMES, PATIENCE, Queue,
+    DECISIONS, Depth, Figures, Model, NOTIFICATIONS, OUTCOMES, PATIENCE, Project, Queue,
 };
 use crate::read::{approvals, unreadable};
 
@@ -30,7 +30,9 @@ impl Node {
     fn figures_with(&self, measured: Vec<Depth>, approvals_pending: u64) -> Figures {
         let (now, metrics) = (self.now(), &self.observers.metrics);
         let mut depths: BTreeMap<String, (u64, Duration)> = BTreeMap::new();
-        for Depth { queue, ready, oldest, .. } in measured {
+        let mut depths_of_projects = BTreeMap::<Environment, u64>::new();
+        for Depth { environment, queue, ready, oldest } in measured {
+            *depths_of_projects.entry(environment).or_default() += ready as u64;
             let (depth, age) = depths.entry(metrics.queues.label(&queue).to_owned()).or_default();
             *depth += ready as u64;
             *age = oldest.map_or(*age, |oldest| now.since(oldest).max(*age));
@@ -76,6 +78,20 @@ impl Node {
             };
             (name.to_owned(), model)
         });
+        let projects = self.state.accounts.project_names().into_iter().map(|(slot, name)| {
+            let environment = slot.environment(Mode::Live);
+            let figures = metrics.projects.of(environment);
+            let project = Project {
+                entries: named(&figures.entries, Status::ALL.map(Status::as_str)),
+                depth: depths_of_projects.get(&environment).copied().unwrap_or_default(),
+                running: self.limits.concurrency.running_in(environment),
+                input: figures.input.get(),
+                output: figures.output.get(),
+                cost: Money::from_nanos(figures.cost.get()).as_usd(),
+                webhooks: named(&figures.webhooks, OUTCOMES),
+            };
+            (name, project)
+        });
         let codes = EndingCode::ALL.map(EndingCode::as_str);
         let deliveries = NOTIFICATIONS.iter().zip(&metrics.deliveries);
         let deliveries = deliveries.flat_map(|(kind, counters)| {
@@ -86,6 +102,7 @@ impl Node {
         Figures {
             models: models.collect(),
             queues: queues.collect(),
+            projects: projects.collect(),
             executions: named(
                 &metrics.executions,
                 execution::Status::ALL.map(execution::Status::as_str),

@@ -193,7 +193,7 @@ impl Handle {
         };
         let original = fork::Original::of(node, environment, forked_from).await;
         let original = original.map_err(|_| Error::Unavailable("the store cannot be read"))?;
-        let defaults = Arc::clone(&node.settings.task_defaults);
+        let defaults = node.task_defaults(environment);
         let (compiled, review, input) = (Arc::clone(compiled), review.clone(), input.clone());
         let about = About::from(&spec);
         let first = Execution::started(spec, Arc::clone(&compiled.graph), now);

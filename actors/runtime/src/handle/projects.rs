@@ -88,6 +88,18 @@ impl Handle {
         projects::figures(self.node.store(), environment, asked).await
     }
 
+    /// The names of the projects that are here, with their places.
+    #[must_use]
+    pub fn project_names(&self) -> Vec<(Slot, String)> {
+        self.node.state.accounts.project_names()
+    }
+
+    /// The environment variables that plans and templates of an environment may use.
+    #[must_use]
+    pub fn env_allow(&self, environment: Environment) -> &[String] {
+        self.node.env_allow(environment)
+    }
+
     /// The number of members of a project.
     #[must_use]
     pub fn member_count(&self, project: &Project) -> usize {

@@ -117,9 +117,9 @@ impl Handle {
     ) -> Result<PlanDetail, Error> {
         let (node, given) = (Arc::clone(&self.node), source.clone());
         let environment = owner.environment;
-        let compile = move || Plan::compile(given, node.settings.env_allow(environment));
+        let compile = move || Plan::compile(given, node.env_allow(environment));
         let weight = (!source.is_brief()).then(|| Weight::new(source.size(), || source.takes()));
-        let plan = self.ask(&owner.id, weight, compile).await?;
+        let plan = self.ask(environment, &owner.id, weight, compile).await?;
         let plan = plan.map_err(Error::InvalidDefinition)?;
         let compiled = Arc::new(CompiledPlan::new(plan, None));
         let order = NewWork::Plan(Box::new(source), Arc::clone(&compiled));
@@ -251,7 +251,7 @@ impl Handle {
         let input = std::mem::take(&mut deploy.start.input);
         let (deployed, mut prepared) = self.deployment(environment, caller, id, deploy).await?;
         if let Some(schema) = &prepared.compiled.input_schema {
-            prepared.input = self.checked_input(caller.account, schema, input).await?;
+            prepared.input = self.checked_input(environment, caller.account, schema, input).await?;
         }
         Ok((deployed, prepared))
     }
@@ -272,10 +272,10 @@ impl Handle {
         let bytes = (!template.source().is_brief()).then(|| template.source().size());
         let (node, of) = (Arc::clone(&self.node), Arc::clone(&published));
         let deploy = move || {
-            let made = of.template.deploy(&overrides, node.settings.env_allow(environment));
+            let made = of.template.deploy(&overrides, node.env_allow(environment));
             (made, overrides)
         };
-        let (made, overrides) = self.ask(caller.account, bytes, deploy).await?;
+        let (made, overrides) = self.ask(environment, caller.account, bytes, deploy).await?;
         let made = made.map_err(Error::InvalidDefinition)?;
         if caller.role != Role::Admin {
             let hitl = template.source().hitl.as_ref();
@@ -316,7 +316,7 @@ impl Handle {
             HitlSource::check_not_less(hitl.as_ref(), compiled.hitl.as_ref(), steps)?;
         }
         let input = if let Some(schema) = &compiled.input_schema {
-            self.checked_input(&owner.id, schema, start.input).await?
+            self.checked_input(owner.environment, &owner.id, schema, start.input).await?
         } else {
             compiled.plan.check_input(&start.input).map_err(Error::InvalidDefinition)?;
             start.input
@@ -328,6 +328,7 @@ impl Handle {
     /// thread that no other request waits for.
     pub(crate) async fn checked_input(
         &self,
+        environment: Environment,
         account: &str,
         schema: &Schema,
         input: Map<String, Value>,
@@ -347,7 +348,7 @@ impl Handle {
             let schema = schema.clone();
             let bytes = schema.length() + submission::length(input.values());
             let full = move || check(&schema, input, &mut Fuel::new(schema::FUEL));
-            let checked = self.ask(account, Some(bytes), full).await?;
+            let checked = self.ask(environment, account, Some(bytes), full).await?;
             let message = "input takes too many steps to check against inputSchema";
             checked.map_err(|OutOfFuel| Error::invalid("input", Rule::Length, message))?
         };
@@ -379,18 +380,18 @@ impl Handle {
         (fork, occurrence): (KnownFork, Option<Box<Occurrence>>),
     ) -> Result<DryRun, Error> {
         let Prepared { compiled, plan, template, review, input } = run;
-        let usual = &self.node.settings.task_defaults;
+        let usual = self.node.task_defaults(environment);
         let now = self.node.now();
         let id = ExecutionId::from_u128(self.node.fresh_id(now, 0));
         let about = About::new(id, now, occurrence);
         let hitl = review.hitl.clone();
-        let program = Program::new(about, Arc::clone(&compiled), review, input, Arc::clone(usual));
+        let program = Program::new(about, Arc::clone(&compiled), review, input, Arc::clone(&usual));
         let past = match Of::run(plan, template.as_ref()) {
             Some(of) => answers::past(&self.node, environment, of, Lengths::Counted).await,
             None => Ok(Default::default()),
         };
         let (past, _) = past.map_err(|error| unreadable(&error))?;
-        let (usual, prices) = (Arc::clone(usual), self.node.limits.prices.get());
+        let prices = self.node.limits.prices.get();
         let is_brief = estimate::is_brief(&compiled.plan, &program.scope_at_start());
         let bytes = (!is_brief).then(|| compiled.plan.source().size());
         let dry_run = move || {
@@ -398,7 +399,7 @@ impl Handle {
             let scope = program.scope_at_start();
             estimate::dry_run(&compiled, &scope, hitl.as_ref(), targets, &past, &prices, &fork)
         };
-        let run = self.ask(account, bytes, dry_run).await?;
+        let run = self.ask(environment, account, bytes, dry_run).await?;
         let run = run.map_err(|(step, error)| {
             let message = format!("the prompt of step {step} cannot be rendered: {error}");
             Error::invalid("input", Rule::Placeholder, message)

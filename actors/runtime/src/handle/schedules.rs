@@ -1,7 +1,5 @@
 //! Schedules.
 
-use std::sync::Arc;
-
 use callboard_domain::event::EventName;
 use callboard_domain::execution::program::{About, Program};
 use callboard_domain::id::{Environment, ExecutionId, PlanId, ScheduleId};
@@ -63,7 +61,7 @@ impl Handle {
     ) -> Result<ScheduleDetail, Error> {
         let (now, environment) = (self.node.wall(), owner.environment);
         let timetable = compiled(&settings.timing, now)?;
-        self.node.limits.holdings.admit(&owner.id, 0)?;
+        self.node.limits.holdings.admit(owner.environment, &owner.id, 0)?;
         // The plan stays from here on.
         let _kept = self.kept(environment, &target)?;
         let next = timetable.next_after(now).unwrap_or(now);
@@ -79,15 +77,15 @@ impl Handle {
         rows.extend(schedules::event(environment, EventName::ScheduleCreated, now, &row, None));
         let shard = self.node.shard(partition);
         // The last check before the commit: a caller that is cut off here leaves no count behind.
-        self.node.limits.holdings.admit_schedule(&owner.id)?;
-        self.node.limits.holdings.store(&owner.id, &rows);
+        self.node.limits.holdings.admit_schedule(environment, &owner.id)?;
+        self.node.limits.holdings.store(environment, &owner.id, &rows);
         match shard.commit(partition, rows).await {
             Outcome::Committed => {}
             Outcome::Fenced
             | Outcome::Conflict(_)
             | Outcome::NotApplied(_)
             | Outcome::Unknown(_) => {
-                self.node.limits.holdings.lost_schedule(&owner.id);
+                self.node.limits.holdings.lost_schedule(environment, &owner.id);
                 return Err(Error::Unavailable("the schedule could not be stored"));
             }
         }
@@ -144,7 +142,7 @@ impl Handle {
                 let about = about.with_tags(named.tags);
                 let template = runs.template();
                 let asker = Asker { environment, account, template: template.as_deref() };
-                let defaults = Arc::clone(&self.node.settings.task_defaults);
+                let defaults = self.node.task_defaults(environment);
                 let program = Program::new(about, compiled, review, input, defaults);
                 prices::check(&self.node, asker, (&program, options.max_cost), |_| true)?;
             }
@@ -256,7 +254,7 @@ impl Handle {
         }
         let (mut kept, mut plan) = (None, None);
         if let Some(target) = &target {
-            self.node.limits.holdings.admit(&owner.id, 0)?;
+            self.node.limits.holdings.admit(owner.environment, &owner.id, 0)?;
             kept = self.kept(environment, target)?;
             let first = Occurrence::first(&settings.timing, self.node.wall());
             plan = self.checked_target(owner, target.target.clone(), first).await?;

@@ -62,7 +62,7 @@ impl Handle {
             key.scope[0] = id.partition();
             key
         });
-        self.check_payload(by, compiled, name.clone(), payload).await?;
+        self.check_payload((environment, by), compiled, name.clone(), payload).await?;
         let (reply, answer) = oneshot::channel();
         let sending = Sending { name, payload: text, key, replace, reply };
         let address = Address { environment, execution: id };
@@ -89,7 +89,7 @@ impl Handle {
     /// the last step.
     async fn check_payload(
         &self,
-        account: &str,
+        (environment, account): (Environment, &str),
         compiled: Arc<CompiledPlan>,
         name: String,
         payload: Value,
@@ -122,7 +122,7 @@ impl Handle {
             Ok(Ok(()))
         };
         let checked: Result<Result<(), Vec<Problem>>, OutOfFuel> =
-            self.ask(account, Some(bytes), check).await?;
+            self.ask(environment, account, Some(bytes), check).await?;
         let message = "payload takes too many steps to check against its schema";
         let checked =
             checked.map_err(|OutOfFuel| Error::invalid("payload", Rule::Length, message))?;

@@ -31,8 +31,8 @@ impl Handle {
     ) -> Result<PublishOutcome, Error> {
         let node = Arc::clone(&self.node);
         let weight = (!source.is_brief()).then(|| Weight::new(source.size(), || source.takes()));
-        let compile = move || Template::compile(source, node.settings.env_allow(environment));
-        let template = self.ask(&author.account, weight, compile).await?;
+        let compile = move || Template::compile(source, node.env_allow(environment));
+        let template = self.ask(environment, &author.account, weight, compile).await?;
         let template = template.map_err(Error::InvalidDefinition)?;
         let publication = Publication { environment, template, author };
         let (reply, answer) = oneshot::channel();
@@ -166,9 +166,8 @@ impl Handle {
         }
         let bytes = (!template.source().is_brief()).then(|| template.source().size());
         let (node, deployed) = (Arc::clone(&self.node), template.clone());
-        let deploy =
-            move || deployed.deploy(&Overrides::default(), node.settings.env_allow(environment));
-        let made = self.ask(account, bytes, deploy).await?;
+        let deploy = move || deployed.deploy(&Overrides::default(), node.env_allow(environment));
+        let made = self.ask(environment, account, bytes, deploy).await?;
         let plan = made.map_err(Error::InvalidDefinition)?.plan;
         let of = Of::Template(template.id());
         let past = answers::past(&self.node, environment, of, Lengths::Unread).await;

@@ -25,10 +25,11 @@ use crate::commit::{durable, effects};
 pub(crate) use crate::kernel::address::DeliveryAddress as Address;
 use crate::kernel::item::{Done, Held, Item};
 use crate::kernel::ports::{NotSent, WebhookContent};
+use crate::kernel::project_pool::PoolPermit;
 use crate::kernel::supervisor::Reason;
 use crate::limits::reservation::Reservation;
 pub(crate) use crate::messages::delivery::Message;
-use crate::messages::permits::{SendPermit, Share};
+use crate::messages::permits::SendPermit;
 use crate::node::Node;
 use crate::observers::metrics::NotificationKind;
 use crate::tables::deliveries;
@@ -195,8 +196,8 @@ impl Held<DeliveryItem> {
     async fn notice(
         &self,
         notification: &Notification,
-    ) -> Result<Result<(WebhookContent, Share), &'static str>, Error> {
-        let (node, mut waited) = (&self.node, None);
+    ) -> Result<Result<(WebhookContent, PoolPermit), &'static str>, Error> {
+        let (node, project, mut waited) = (&self.node, self.address.environment.slot(), None);
         loop {
             let read = contents::notice(node, self.address.environment, notification).await?;
             let notice = match read {
@@ -205,12 +206,12 @@ impl Held<DeliveryItem> {
             };
             let length = notice.output.as_ref().map_or(0, String::len);
             if let Some(share) =
-                waited.take().or_else(|| node.actors.send_permits.try_share(length))
+                waited.take().or_else(|| node.actors.send_permits.try_share(project, length))
             {
                 return Ok(Ok((notice, share)));
             }
             drop(notice);
-            waited = Some(node.actors.send_permits.share(length).await);
+            waited = Some(node.actors.send_permits.share(project, length).await);
         }
     }
 
@@ -235,10 +236,9 @@ impl Held<DeliveryItem> {
         if let (Ok(_), Some(delivery)) = (self.take(event).await?, &self.item.0) {
             log_end(delivery);
             if self.address.environment.is_live() {
-                self.node
-                    .observers
-                    .metrics
-                    .delivered(kind_of(&delivery.notification), &delivery.state);
+                let (metrics, kind) =
+                    (&self.node.observers.metrics, kind_of(&delivery.notification));
+                metrics.delivered(self.address.environment, kind, &delivery.state);
             }
         }
         Ok(())

@@ -255,7 +255,10 @@ impl Held<ExecutionItem> {
                             let longest = task.longest_of_attempt(|model| {
                                 node.limits.prices.longest_output(model)
                             });
-                            node.kernel.compute.check_answer(schema, task, event, longest).await?
+                            node.kernel
+                                .compute
+                                .check_answer(environment, schema, task, event, longest)
+                                .await?
                         }
                         None => (event, None),
                     };

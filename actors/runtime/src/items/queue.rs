@@ -222,7 +222,7 @@ impl Held<QueueItem> {
                 let has_room = |models: &Models| models.has_room((model, queue), blocked);
                 capacity.runs(model) && models.is_none_or(has_room)
             },
-            |account| concurrency.has_room(account),
+            |account| concurrency.has_room(environment, account),
             |key, limit| limits.has_room(environment, key, limit),
         );
         let Some(Dequeued { task, model, account, flow }) = found else {
@@ -230,7 +230,7 @@ impl Held<QueueItem> {
             slot.release_quietly(&self.address);
             return false;
         };
-        let running = Some(concurrency.start(account));
+        let running = Some(concurrency.start(environment, account));
         let call = models.and_then(|models| models.begin(&model, queue));
         let address = TaskAddress { environment, task };
         let (shares, rate) = self.leases(flow.as_deref());

@@ -21,8 +21,8 @@ use callboard_domain::task::Task;
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 
 pub(crate) use crate::messages::submission::{
-    Created, KEPT, Key, MAX_PENDING_KIB, Message, Named, NewWork, Options, Reply, Runs, Scheduled,
-    StartExecution, Submission, Submitted, length,
+    Created, KEPT, Key, Message, Named, NewWork, Options, Reply, Runs, Scheduled, StartExecution,
+    Submission, Submitted, length,
 };
 use crate::node::Node;
 use crate::read::runs::whole;

@@ -200,7 +200,8 @@ impl Held<TaskItem> {
             );
         }
         if self.address.environment.is_live() {
-            self.node.observers.metrics.attempt_ended(before, after, now.since(leased_at));
+            let (metrics, run) = (&self.node.observers.metrics, now.since(leased_at));
+            metrics.attempt_ended(self.address.environment, (before, after), run);
         }
         if let Some(tracer) = &self.node.kernel.ports.tracer {
             tracer.attempt_ended(before, after, now);
@@ -349,7 +350,8 @@ impl Held<TaskItem> {
         let Some(schema) = schema else { return Ok(event) };
         let longest =
             task.longest_of_attempt(|model| self.node.limits.prices.longest_output(model));
-        let checked = self.node.kernel.compute.check_answer(&schema, task, event, longest);
+        let (compute, environment) = (&self.node.kernel.compute, self.address.environment);
+        let checked = compute.check_answer(environment, &schema, task, event, longest);
         Ok(match Box::pin(checked).await? {
             (event, Some(fault)) => event.faulted(fault),
             (event, None) => event,

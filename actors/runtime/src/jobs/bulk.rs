@@ -32,7 +32,7 @@ use crate::items::task;
 use crate::kernel::address::TaskAddress;
 use crate::messages::submission::Owner;
 use crate::node::Node;
-use crate::node::bulks::Bulks;
+use crate::node::bulks::{Bulks, LastTurns};
 use crate::tables::{self, BULK_PARTS, BULKS};
 
 /// The number of rows that are read or written at a time.
@@ -80,14 +80,13 @@ impl Bulks {
 pub(crate) async fn run(node: Arc<Node>) {
     // The part of a job that a crash may have interrupted.
     let mut resumed: HashSet<Key> = node.state.bulks.jobs().keys().copied().collect();
-    let mut last = None;
+    let mut last = LastTurns::default();
     loop {
-        let Some((environment, job)) = node.state.bulks.next(last) else {
+        let Some((environment, job)) = node.state.bulks.next(&mut last) else {
             node.state.bulks.wake.notified().await;
             continue;
         };
         let key = (environment, job.id);
-        last = Some(key);
         if let Err(error) = work(&node, environment, job, resumed.remove(&key)).await {
             tracing::warn!(job = %key.1, %error, "a bulk job pauses");
             resumed.insert(key);

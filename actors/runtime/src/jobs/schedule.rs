@@ -233,7 +233,9 @@ impl Held<ScheduleItem> {
         let timetable = Timetable::compile(&settings.timing)?;
         let (holdings, before) = (&self.node.limits.holdings, own.row.schedule.account.clone());
         let taken_by = target.as_ref().map(|target| &target.owner.id).filter(|id| **id != before);
-        if let Some(Err(error)) = taken_by.map(|account| holdings.admit_schedule(account)) {
+        if let Some(Err(error)) =
+            taken_by.map(|account| holdings.admit_schedule(environment, account))
+        {
             let _ = reply.send(Err(error));
             return Ok(());
         }
@@ -245,7 +247,7 @@ impl Held<ScheduleItem> {
             // Otherwise one account could have work done in another's name, and with its rights.
             row.schedule.account = owner.id;
             (row.role, row.plan) = (owner.role, plan);
-            self.node.limits.holdings.store(&row.schedule.account, &rows);
+            self.node.limits.holdings.store(environment, &row.schedule.account, &rows);
         }
         for (at, why) in dropped {
             rows.extend(self.rows_of_run(&row, &RunRow::dropped(at, now, why)));
@@ -254,7 +256,7 @@ impl Held<ScheduleItem> {
         let committed = self.commit(row.clone(), rows).await;
         if row.schedule.account != before {
             let lost = if committed.is_ok() { &before } else { &row.schedule.account };
-            self.node.limits.holdings.lost_schedule(lost);
+            self.node.limits.holdings.lost_schedule(environment, lost);
         }
         committed?;
         self.arm();
@@ -292,7 +294,7 @@ impl Held<ScheduleItem> {
                 return Err(durable::NotCommitted(outcome).into());
             }
         }
-        self.node.limits.holdings.lost_schedule(&row.schedule.account);
+        self.node.limits.holdings.lost_schedule(environment, &row.schedule.account);
         self.item.0 = None;
         self.arm();
         if let Some(plan) = row.plan {

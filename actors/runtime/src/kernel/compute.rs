@@ -1,9 +1,9 @@
-//! Long computations on callers' data: a few threads, which the accounts share.
+//! Long computations on callers' data: a few threads, which the projects share, and in each its accounts.
 //!
 //! ```text
-//!   account A  ▢▢▢▢▢▢▢▢ ─┐
-//!   account B  ▢ ────────┼─▶ the account that used the least time lately ─▶ thread, thread, …
-//!   account C  ▢▢ ───────┘
+//!   project 1: account A  ▢▢▢▢▢▢▢▢ ─┐
+//!              account B  ▢ ────────┼─▶ the project that used the least time lately, and of its accounts
+//!   project 2: account C  ▢▢ ───────┘   the one that did ─▶ thread, thread, …
 //! ```
 //!
 //! A condition, a schema, a body of megabytes: each is bounded (`callboard_domain::fuel`, `callboard_domain::cost`),
@@ -18,19 +18,26 @@ use std::sync::Arc;
 use callboard_domain::Error;
 use callboard_domain::execution::Due;
 use callboard_domain::execution::program::{Effort, Evaluation, Outputs, Program, check_output};
+use callboard_domain::id::Environment;
 use callboard_domain::schema::Schema;
 use callboard_domain::task::{OutputFault, Task};
 use callboard_domain::unit::{self, Joint};
 use tokio::task::JoinError;
 
+use crate::kernel::environments::Environments;
+
 pub(crate) use pool::Weight;
 use pool::{Pool, Turn};
 
 /// The threads of long computations; clones share them.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub(crate) struct Compute(Arc<Pool>);
 
 impl Compute {
+    pub(crate) fn new(environments: Arc<Environments>) -> Self {
+        Self(Arc::new(Pool::of_processors(environments)))
+    }
+
     /// Runs a computation for what was accepted before, on a thread of its own once it is the turn of
     /// `account`.
     ///
@@ -38,10 +45,11 @@ impl Compute {
     /// The computation panicked, or the process is stopping.
     pub(crate) async fn run<T: Send + 'static>(
         &self,
+        environment: Environment,
         account: &str,
         computation: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, JoinError> {
-        on_thread(self.0.owed(account).await, computation).await
+        on_thread(self.0.owed(environment.slot(), account).await, computation).await
     }
 
     /// Runs a computation that a request asks for, on a thread of its own once it is the turn of
@@ -52,12 +60,13 @@ impl Compute {
     /// accounts together have; [`Error::Internal`] if the computation panicked.
     pub(crate) async fn ask<T: Send + 'static>(
         &self,
+        environment: Environment,
         account: &str,
         weight: Option<impl Into<Weight>>,
         computation: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Error> {
         let Some(weight) = weight else { return Ok(computation()) };
-        let turn = self.0.asked(account, weight)?.await;
+        let turn = self.0.asked(environment.slot(), account, weight)?.await;
         on_thread(turn, computation).await.map_err(|_| Error::Internal)
     }
 
@@ -68,6 +77,7 @@ impl Compute {
     /// Those of [`Self::run`].
     pub(crate) async fn check(
         &self,
+        environment: Environment,
         account: &str,
         schema: &Schema,
         output: &str,
@@ -76,7 +86,8 @@ impl Compute {
             return Ok(checked);
         }
         let (schema, output) = (schema.clone(), output.to_owned());
-        let work = self.run(account, move || check_output(&schema, &output, Effort::Full));
+        let work =
+            self.run(environment, account, move || check_output(&schema, &output, Effort::Full));
         let checked = Box::pin(work).await?;
         Ok(checked.expect("a full check always ends"))
     }
@@ -89,6 +100,7 @@ impl Compute {
     /// Those of [`Self::run`].
     pub(crate) async fn check_answer(
         &self,
+        environment: Environment,
         schema: &Schema,
         task: &Task,
         event: unit::Event,
@@ -98,7 +110,7 @@ impl Compute {
         if answer.is_cut {
             return Ok((event, Some(OutputFault::truncated(task.max_tokens(), longest))));
         }
-        Ok(match self.check(&task.spec.account, schema, answer.output).await? {
+        Ok(match self.check(environment, &task.spec.account, schema, answer.output).await? {
             Ok(None) => (event, None),
             Ok(Some(text)) => (event.repaired(text), None),
             Err(mismatch) => (event, Some(OutputFault::Mismatch(mismatch))),
@@ -111,6 +123,7 @@ impl Compute {
     /// Those of [`Self::run`].
     pub(crate) async fn evaluate(
         &self,
+        environment: Environment,
         program: &Arc<Program>,
         joint: &mut Joint<'_>,
         due: Due,
@@ -124,7 +137,7 @@ impl Compute {
         let (spec, lent) = (Arc::clone(&state.head.spec), std::mem::take(outputs));
         let work = move || (program.evaluate(due, &state, &lent, Effort::Full), lent);
         // Boxed: most evaluations are brief.
-        let (evaluation, lent) = Box::pin(self.run(&spec.account, work)).await?;
+        let (evaluation, lent) = Box::pin(self.run(environment, &spec.account, work)).await?;
         *outputs = lent;
         Ok(evaluation.expect("a full evaluation always ends"))
     }

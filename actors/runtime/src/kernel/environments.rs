@@ -23,6 +23,11 @@ impl Environments {
         Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
     }
 
+    /// The number of projects.
+    pub(crate) fn projects(&self) -> usize {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).len() / 2
+    }
+
     /// Adds those of a project.
     pub(crate) fn put(&self, project: Slot) {
         let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);

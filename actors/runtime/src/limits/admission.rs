@@ -82,7 +82,7 @@ impl Admission {
         if let Some(budgets) = limits.budgets(environment) {
             budgets.admit(&limits.prices, unit, &mut admission.reserved)?;
         }
-        limits.holdings.admit(account, tasks)?;
+        limits.holdings.admit(environment, account, tasks)?;
         admission.counted = Some((account.to_owned(), tasks));
         Ok(admission)
     }
@@ -118,7 +118,7 @@ impl Drop for Admission {
             self.limits.flow.leave(self.environment, &spec);
         }
         if let Some((account, tasks)) = self.counted.take() {
-            self.limits.holdings.give_back(&account, tasks);
+            self.limits.holdings.give_back(self.environment, &account, tasks);
         }
     }
 }

@@ -1,26 +1,34 @@
-//! The number of an account's running tasks, and its bound, which is that of its tier now (docs/reference/limits.md).
+//! The number of an account's running tasks in a project, and its bound, which is that of its tier now
+//! (docs/reference/limits.md).
 //!
 //! The numbers are in memory and per node. A task is counted when it is given out, until its count is
 //! dropped.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 
 use callboard_domain::access::Account;
+use callboard_domain::id::Environment;
 use callboard_domain::rate::Quotas;
 
+use crate::kernel::environments::PerEnvironment;
 use crate::limits::{Queues, Tiers};
 
-/// The running tasks of all accounts.
+/// The running tasks of all accounts, in each project by itself.
 #[derive(Debug, Clone)]
 pub(crate) struct Concurrency(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
     quotas: RwLock<Quotas>,
-    accounts: Mutex<HashMap<Arc<str>, Tasks>>,
+    projects: PerEnvironment<Accounts>,
+    running: PerEnvironment<AtomicU64>,
     queues: Arc<dyn Queues>,
 }
+
+/// The tasks of the accounts in a project.
+type Accounts = Mutex<HashMap<Arc<str>, Tasks>>;
 
 /// The tasks of an account.
 #[derive(Debug, Clone, Copy)]
@@ -37,12 +45,19 @@ impl Tasks {
 
 impl Concurrency {
     pub(crate) fn new(quotas: Quotas, queues: Arc<dyn Queues>) -> Self {
-        Self(Arc::new(Inner { quotas: RwLock::new(quotas), accounts: Mutex::default(), queues }))
+        let (quotas, projects) = (RwLock::new(quotas), PerEnvironment::default());
+        let running = PerEnvironment::default();
+        Self(Arc::new(Inner { quotas, projects, running, queues }))
     }
 
     /// The name of an account, which all its tasks share; its bound is read when its first task comes.
-    pub(crate) fn account(&self, tiers: &dyn Tiers, account: &str) -> Arc<str> {
-        let mut known = self.0.lock();
+    pub(crate) fn account(
+        &self,
+        tiers: &dyn Tiers,
+        environment: Environment,
+        account: &str,
+    ) -> Arc<str> {
+        let mut known = self.0.lock(environment);
         if let Some((account, _)) = known.get_key_value(account) {
             return Arc::clone(account);
         }
@@ -55,8 +70,10 @@ impl Concurrency {
     /// The account has another tier now.
     pub(crate) fn changed(&self, tiers: &dyn Tiers, account: &str) {
         let bound = self.0.bound(tiers, account);
-        if let Some(tasks) = self.0.lock().get_mut(account) {
-            tasks.bound = bound;
+        for mut accounts in self.0.projects.iter().map(locked) {
+            if let Some(tasks) = accounts.get_mut(account) {
+                tasks.bound = bound;
+            }
         }
         self.0.queues.look_everywhere();
     }
@@ -64,45 +81,57 @@ impl Concurrency {
     /// The tiers have other quotas now.
     pub(crate) fn set_quotas(&self, tiers: &dyn Tiers, quotas: Quotas) {
         *self.0.quotas.write().unwrap_or_else(PoisonError::into_inner) = quotas;
-        for (account, tasks) in self.0.lock().iter_mut() {
-            tasks.bound = self.0.bound(tiers, account);
+        for mut accounts in self.0.projects.iter().map(locked) {
+            for (account, tasks) in accounts.iter_mut() {
+                tasks.bound = self.0.bound(tiers, account);
+            }
         }
         self.0.queues.look_everywhere();
+    }
+
+    /// The running tasks of all accounts of an environment.
+    pub(crate) fn running_in(&self, environment: Environment) -> u64 {
+        self.0.running.of(environment).load(Ordering::Relaxed)
     }
 
     /// The accounts' running tasks, for tests.
     #[cfg(test)]
     pub(crate) fn running(&self) -> HashMap<Arc<str>, u32> {
-        let accounts = self.0.lock();
-        let running = accounts.iter().filter(|(_, tasks)| tasks.running > 0);
-        running.map(|(account, tasks)| (Arc::clone(account), tasks.running)).collect()
+        let mut running = HashMap::new();
+        for accounts in self.0.projects.iter().map(locked) {
+            for (account, tasks) in accounts.iter().filter(|(_, tasks)| tasks.running > 0) {
+                *running.entry(Arc::clone(account)).or_default() += tasks.running;
+            }
+        }
+        running
     }
 
     /// Gives an account another bound than that of its tier, for tests.
     #[cfg(test)]
-    pub(crate) fn bind(&self, account: &str, bound: u32) {
-        if let Some(tasks) = self.0.lock().get_mut(account) {
+    pub(crate) fn bind(&self, environment: Environment, account: &str, bound: u32) {
+        if let Some(tasks) = self.0.lock(environment).get_mut(account) {
             tasks.bound = Some(bound);
         }
     }
 
     /// True if the account may start another task.
-    pub(crate) fn has_room(&self, account: &str) -> bool {
-        self.0.lock().get(account).is_none_or(|tasks| tasks.has_room())
+    pub(crate) fn has_room(&self, environment: Environment, account: &str) -> bool {
+        self.0.lock(environment).get(account).is_none_or(|tasks| tasks.has_room())
     }
 
     /// Counts a task that is given out, or that was running before a restart.
-    pub(crate) fn start(&self, account: Arc<str>) -> Running {
-        if let Some(tasks) = self.0.lock().get_mut(&account) {
+    pub(crate) fn start(&self, environment: Environment, account: Arc<str>) -> Running {
+        if let Some(tasks) = self.0.lock(environment).get_mut(&account) {
             tasks.running += 1;
         }
-        Running { account, concurrency: Arc::downgrade(&self.0) }
+        self.0.running.of(environment).fetch_add(1, Ordering::Relaxed);
+        Running { environment, account, concurrency: Arc::downgrade(&self.0) }
     }
 }
 
 impl Inner {
-    fn lock(&self) -> MutexGuard<'_, HashMap<Arc<str>, Tasks>> {
-        self.accounts.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self, environment: Environment) -> MutexGuard<'_, HashMap<Arc<str>, Tasks>> {
+        locked(self.projects.of(environment.live()))
     }
 
     /// The bound of an account's tier; the server's own work has none.
@@ -113,9 +142,14 @@ impl Inner {
     }
 }
 
+fn locked(accounts: &Accounts) -> MutexGuard<'_, HashMap<Arc<str>, Tasks>> {
+    accounts.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// A running task's share of its account's bound, given back when dropped.
 #[derive(Debug)]
 pub(crate) struct Running {
+    environment: Environment,
     account: Arc<str>,
     concurrency: Weak<Inner>,
 }
@@ -125,8 +159,9 @@ impl Drop for Running {
         let Some(concurrency) = self.concurrency.upgrade() else {
             return;
         };
+        concurrency.running.of(self.environment).fetch_sub(1, Ordering::Relaxed);
         let mut kept_waiting = false;
-        if let Some(tasks) = concurrency.lock().get_mut(&self.account) {
+        if let Some(tasks) = concurrency.lock(self.environment).get_mut(&self.account) {
             kept_waiting = !tasks.has_room();
             tasks.running = tasks.running.saturating_sub(1);
         }

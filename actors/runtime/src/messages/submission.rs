@@ -17,9 +17,9 @@ use callboard_domain::unit::MAX_RENDERED;
 use callboard_domain::{Error, Timestamp, template};
 use callboard_store::Op;
 use serde_json::{Map, Value};
-use tokio::sync::{OwnedSemaphorePermit, oneshot};
+use tokio::sync::oneshot;
 
-pub(crate) use crate::limits::MAX_PENDING_KIB;
+use crate::kernel::project_pool::PoolPermit;
 use crate::tables::Deployed;
 pub use crate::tables::work::{Named, Options};
 
@@ -68,8 +68,8 @@ pub(crate) struct Submission {
     pub(crate) key: Option<Key>,
     /// The partition that the submission lives in: that of the key, if there is one.
     pub(crate) partition: u8,
-    /// The submission's share of [`MAX_PENDING_KIB`].
-    pub(crate) admitted: OwnedSemaphorePermit,
+    /// The submission's share of the KiB that may be on their way to the disk.
+    pub(crate) admitted: PoolPermit,
     /// The occurrence of a schedule, or the row of a batch, that the submission is.
     pub(crate) scheduled: Option<Box<Scheduled>>,
 }

@@ -423,7 +423,7 @@ impl Node {
             if is_brief {
                 Ok(compile())
             } else {
-                self.kernel.compute.run(&row.account, compile).await
+                self.kernel.compute.run(environment, &row.account, compile).await
             }
         };
         let compiled = compiled.map_err(|_| StoreError::Stopped)?;
@@ -457,6 +457,9 @@ impl Node {
         let compile = move || {
             template.redeploy(&overrides).map(|made| CompiledPlan::of_template(&template, made))
         };
-        Ok(if is_brief { Ok(compile()) } else { self.kernel.compute.run(account, compile).await })
+        if is_brief {
+            return Ok(Ok(compile()));
+        }
+        Ok(self.kernel.compute.run(environment, account, compile).await)
     }
 }

@@ -24,6 +24,7 @@ use callboard_domain::machine::Step;
 use callboard_domain::task::{self, EndingCode, Request, Status, Task};
 use callboard_domain::unit::Change;
 
+use crate::kernel::environments::PerEnvironment;
 use labels::Labels;
 pub use numbers::Distribution;
 use numbers::{Counter, Histogram, Summary};
@@ -65,12 +66,23 @@ pub(crate) enum NotificationKind {
 pub(crate) struct Metrics {
     pub(crate) models: Labels<ModelFigures>,
     pub(crate) queues: Labels<QueueFigures>,
+    pub(crate) projects: PerEnvironment<ProjectFigures>,
     pub(crate) executions: [Counter; execution::Status::ALL.len()],
     pub(crate) retries: [Counter; EndingCode::ALL.len()],
     pub(crate) failures: [Counter; EndingCode::ALL.len()],
     pub(crate) decisions: [Counter; DECISIONS.len()],
     pub(crate) deliveries: [[Counter; OUTCOMES.len()]; NOTIFICATIONS.len()],
     pub(crate) commits: Histogram,
+}
+
+/// The figures of one project's production.
+#[derive(Default)]
+pub(crate) struct ProjectFigures {
+    pub(crate) entries: [Counter; Status::ALL.len()],
+    pub(crate) input: Counter,
+    pub(crate) output: Counter,
+    pub(crate) cost: Counter,
+    pub(crate) webhooks: [Counter; OUTCOMES.len()],
 }
 
 /// The figures of one model's tasks.
@@ -118,6 +130,7 @@ impl Metrics {
         Self {
             models,
             queues,
+            projects: PerEnvironment::default(),
             executions: Default::default(),
             retries: Default::default(),
             failures: Default::default(),
@@ -128,9 +141,9 @@ impl Metrics {
     }
 
     /// Counts the changes of a unit that was decided at `now`.
-    pub(crate) fn count(&self, change: &Change, now: Timestamp) {
+    pub(crate) fn count(&self, environment: Environment, change: &Change, now: Timestamp) {
         match change {
-            Change::Task(step, _) | Change::NewTask(step, _) => self.task(step, now),
+            Change::Task(step, _) | Change::NewTask(step, _) => self.task(environment, step, now),
             Change::Execution(_, step) => {
                 for fact in &step.facts {
                     if let Some(status) = entered(*fact) {
@@ -143,12 +156,13 @@ impl Metrics {
         }
     }
 
-    fn task(&self, step: &Step<Task>, now: Timestamp) {
-        let task = &step.next;
+    fn task(&self, environment: Environment, step: &Step<Task>, now: Timestamp) {
+        let (task, project) = (&step.next, self.projects.of(environment));
         for fact in &step.facts {
             let model = self.models.of(task.model());
             if *fact != task::Fact::Reprioritized {
                 model.entries[task.status() as usize].add(1);
+                project.entries[task.status() as usize].add(1);
             }
             match fact {
                 task::Fact::Started => {
@@ -193,8 +207,13 @@ impl Metrics {
     }
 
     /// Counts an attempt that is over: a task was with a worker before, and is not any more.
-    pub(crate) fn attempt_ended(&self, before: &Task, after: &Task, run: Duration) {
-        let model = self.models.of(before.model());
+    pub(crate) fn attempt_ended(
+        &self,
+        environment: Environment,
+        (before, after): (&Task, &Task),
+        run: Duration,
+    ) {
+        let (model, project) = (self.models.of(before.model()), self.projects.of(environment));
         model.runs.record(millis(run));
         if after.losses > before.losses {
             self.queues.of(&before.spec.queue).lost.add(1);
@@ -204,14 +223,26 @@ impl Metrics {
         }
         // Answers that did not count were paid for too, each at the model that gave it.
         let (earlier, all) = (before.paid(), after.paid());
-        model.input.add(all.input.saturating_sub(earlier.input));
-        model.output.add(all.output.saturating_sub(earlier.output));
-        let [earlier, all] = [earlier, all].map(|it| Money::from_usd(it.total_cost).as_nanos());
-        model.cost.add(all.saturating_sub(earlier));
+        let [cost_before, cost] =
+            [earlier, all].map(|it| Money::from_usd(it.total_cost).as_nanos());
+        for (counters, added) in [
+            ([&model.input, &project.input], all.input.saturating_sub(earlier.input)),
+            ([&model.output, &project.output], all.output.saturating_sub(earlier.output)),
+            ([&model.cost, &project.cost], cost.saturating_sub(cost_before)),
+        ] {
+            for counter in counters {
+                counter.add(added);
+            }
+        }
     }
 
     /// Counts an attempt of a delivery that is over, by the state that it led to.
-    pub(crate) fn delivered(&self, kind: NotificationKind, state: &delivery::State) {
+    pub(crate) fn delivered(
+        &self,
+        environment: Environment,
+        kind: NotificationKind,
+        state: &delivery::State,
+    ) {
         let outcome = match state {
             delivery::State::Delivered { .. } => 0,
             delivery::State::Pending { .. } => 1,
@@ -219,6 +250,9 @@ impl Metrics {
             delivery::State::Dropped { .. } => 3,
         };
         self.deliveries[kind as usize][outcome].add(1);
+        if kind == NotificationKind::Webhook {
+            self.projects.of(environment).webhooks[outcome].add(1);
+        }
     }
 
     /// Counts a commit that a caller waited for.
@@ -262,6 +296,8 @@ pub struct Figures {
     pub models: Vec<(String, Model)>,
     /// The figures by queue; queues beyond the 200th count together, as `other`.
     pub queues: Vec<(String, Queue)>,
+    /// The figures by the name of the project.
+    pub projects: Vec<(String, Project)>,
     /// Executions' entries into each status.
     pub executions: Vec<(&'static str, u64)>,
     /// Failed attempts that another attempt follows, by code.
@@ -306,6 +342,25 @@ pub struct KeyEnd {
     pub role: &'static str,
     /// The time left, in seconds; negative once it is over.
     pub left_seconds: f64,
+}
+
+/// The figures of one project.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Project {
+    /// Tasks' entries into each status.
+    pub entries: Vec<(&'static str, u64)>,
+    /// Tasks that are ready and wait for a worker.
+    pub depth: u64,
+    /// Tasks that are with a worker.
+    pub running: u64,
+    /// Input tokens.
+    pub input: u64,
+    /// Output tokens.
+    pub output: u64,
+    /// Costs in USD.
+    pub cost: f64,
+    /// Attempts to deliver a webhook, by result.
+    pub webhooks: Vec<(&'static str, u64)>,
 }
 
 /// The figures of one model.

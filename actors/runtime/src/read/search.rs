@@ -168,7 +168,9 @@ async fn candidates(
         *bytes += length;
         let wanted = asked.wanted.clone();
         let look = move || words_of(&wanted, &texts, rows);
-        for (item, words) in node.kernel.compute.ask(account, Some(length), look).await? {
+        for (item, words) in
+            node.kernel.compute.ask(environment, account, Some(length), look).await?
+        {
             *found.entry(item).or_default() |= words;
         }
     }

@@ -1,8 +1,9 @@
 //! The caps of an account: unfinished tasks, schedules and stored bytes, over ends, removals and restarts.
 
 use callboard_domain::Error;
-use callboard_domain::id::ScheduleId;
+use callboard_domain::id::{ScheduleId, UserId};
 use callboard_domain::query::Schedules;
+use callboard_domain::rate::{Quota, Quotas, Tier};
 use callboard_domain::retention::Policy;
 use callboard_domain::schedule::{CatchUp, Overlap, Settings as Timed, Timing};
 use serde_json::json;
@@ -232,4 +233,44 @@ async fn the_target_of_a_schedule_counts_as_stored() {
     bench.handle.delete_schedule(Environment::LIVE, id).await.expect("it is there");
     tokio::time::sleep(HOUR + Duration::from_mins(10)).await;
     assert_eq!(bench.handle.holdings("usr_1").stored(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_user_has_in_one_project_uses_up_no_cap_in_another_one() {
+    let settings = capped(Some(2), Some(20_000));
+    let bench = bench(settings.clone(), MemoryStore::new()).await;
+    let other = bench.other_project("search").await;
+    assert_eq!(bench.tried(vec![noise(30_000), request()]).await, Ok(()));
+    assert!(matches!(bench.tried(vec![request()]).await, Err(Error::TooManyUnfinished { .. })));
+    let in_other = async |bench: &Bench, count| {
+        bench.handle.submit(&other, vec![request(); count], true, None).await.map(drop)
+    };
+    assert_eq!(in_other(&bench, 1).await, Ok(()));
+    let bench = restarted(bench, settings).await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert!(bench.handle.holdings("usr_1").stored() > 20_000, "measured anew");
+    assert_eq!(in_other(&bench, 1).await, Ok(()));
+    let full = Err(Error::TooManyUnfinished { has: 2, limit: 2 });
+    assert_eq!(in_other(&bench, 1).await, full, "the same cap counts here too");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_user_s_running_tasks_in_one_project_keep_none_in_another_one_waiting() {
+    let free = Quota { concurrent_tasks: Some(1), requests: 60 };
+    let quotas = Quotas { default: Tier::Free, free, ..Quotas::default() };
+    let settings = Settings { live: Live { quotas, ..Live::default() }, ..settings() };
+    let bench = bench(settings, MemoryStore::new()).await;
+    let owner = Owner { id: UserId::from_u128(1).to_string(), ..owner() };
+    let other =
+        Owner { environment: bench.other_project("search").await.environment, ..owner.clone() };
+    for owner in [&owner, &other] {
+        for _ in 0..2 {
+            bench.handle.submit(owner, vec![request()], false, None).await.expect("it is taken");
+        }
+    }
+    let mut first = bench.serving(&owner, "default", 2, None).await;
+    let mut second = bench.serving(&other, "default", 2, None).await;
+    first.assignment().await;
+    second.assignment().await;
+    assert_eq!(bench.handle.running_of(&owner.id), 2, "one in each");
 }

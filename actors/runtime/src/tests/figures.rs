@@ -179,3 +179,32 @@ async fn usage_of_more_tasks_than_one_answer_counts_is_refused_and_not_cut() {
     let one = bench.handle.usage(Environment::LIVE, &asked(later)).await.expect("a shorter time");
     assert_eq!(one.total.tasks, 1);
 }
+
+#[tokio::test(start_paused = true)]
+async fn each_project_has_figures_of_its_own_and_their_sum_is_that_of_all() {
+    let bench = Bench::new().await;
+    let other = bench.other_project("search").await;
+    bench.submit(request()).await;
+    for _ in 0..3 {
+        bench.handle.submit(&other, vec![request()], false, None).await.expect("it is taken");
+    }
+    let mut worker = bench.serving(&other, "default", 2, None).await;
+    let lease = worker.assignment().await.lease;
+    worker.assignment().await;
+    let usage = Usage { input: 7, output: 5, total_cost: 0.25, ..Usage::default() };
+    let done = Completion { usage, ..completion() };
+    worker.link.say(WorkerMessage::Completed(lease, "out".into(), done));
+    worker.ack(lease, Of::Complete).await;
+    let figures = bench.figures().await;
+    let of = |name: &str| {
+        let found = figures.projects.iter().find(|(known, _)| known == name);
+        &found.unwrap_or_else(|| panic!("no project {name}: {figures:?}")).1
+    };
+    let (default, search) = (of("default"), of("search"));
+    assert_eq!((default.depth, default.running), (1, 0));
+    assert_eq!((search.depth + search.running, search.input, search.output), (2, 7, 5));
+    assert!((default.cost + search.cost - model(&figures, "m").cost).abs() < 1e-9);
+    for (at, (status, count)) in model(&figures, "m").entries.iter().enumerate() {
+        assert_eq!(default.entries[at].1 + search.entries[at].1, *count, "{status}");
+    }
+}

@@ -20,6 +20,12 @@ impl Bench {
         self.handle.create_project(new, By::SYSTEM).await.expect("there is room")
     }
 
+    /// The owner of what the same account has in a new project.
+    pub(super) async fn other_project(&self, name: &str) -> Owner {
+        let [environment, _] = slot_of(&*self.project(name).await).environments();
+        Owner { environment, ..owner() }
+    }
+
     async fn delete(&self, project: &Project) -> Result<(), Error> {
         let deleted = self.handle.delete_project(project.id, project.name.clone(), By::SYSTEM);
         deleted.await.map(drop)

@@ -3,8 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use callboard_domain::caps::Holdings;
-use callboard_domain::id::{Environment, ExecutionId, TaskId};
+use callboard_domain::id::{Environment, ExecutionId, Slot, TaskId};
 use callboard_store::Error as StoreError;
 use foldhash::HashMap;
 
@@ -23,18 +22,20 @@ pub(crate) async fn run(node: Arc<Node>) {
         while node.limits.holdings.caps().stored_bytes.is_none() {
             node.limits.holdings.capped.notified().await;
         }
-        node.limits.holdings.accounts().values_mut().for_each(Holdings::measurement_begins);
-        match measure(&node).await {
-            Ok(found) => node.limits.holdings.measured(found),
-            Err(error) => tracing::warn!(%error, "could not measure what accounts store"),
+        for project in node.environments().iter().filter(|one| one.is_live()) {
+            node.limits.holdings.measurement_begins(*project);
+            match measure(&node, project.slot()).await {
+                Ok(found) => node.limits.holdings.measured(*project, found),
+                Err(error) => tracing::warn!(%error, "could not measure what accounts store"),
+            }
         }
         tokio::time::sleep(EVERY).await;
     }
 }
 
-async fn measure(node: &Node) -> Result<HashMap<Box<str>, u64>, StoreError> {
+async fn measure(node: &Node, project: Slot) -> Result<HashMap<Box<str>, u64>, StoreError> {
     let mut measuring = Measuring { node, found: HashMap::default() };
-    for &environment in &*node.environments() {
+    for environment in project.environments() {
         measuring.tasks(environment).await?;
         measuring.executions(environment).await?;
         measuring.definitions(environment).await?;

@@ -33,7 +33,7 @@ pub(crate) async fn recover(node: &Node, environment: Environment) -> Result<usi
         let next = page.last().map(|last| last.spec.id.as_u128());
         // The count comes before anything of the page can move and end.
         for task in &page {
-            node.limits.holdings.found(&task.spec.account);
+            node.limits.holdings.found(environment, &task.spec.account);
         }
         approvals(node, environment, (after, next), &page).await?;
         if let Some(budgets) = node.limits.budgets(environment) {
@@ -165,7 +165,7 @@ async fn recover_schedules(node: &Node, environment: Environment) -> Result<usiz
         after = Some(*last);
         for (_, row) in page {
             count += 1;
-            node.limits.holdings.found_schedule(&row.schedule.account);
+            node.limits.holdings.found_schedule(environment, &row.schedule.account);
             let id = row.schedule.id;
             let (shard, address) =
                 (node.shard(id.partition()), ScheduleAddress { environment, schedule: id });

@@ -136,7 +136,11 @@ impl Turn {
                     }),
                     Some(text) if text.len() <= BRIEF => custom_id(&text),
                     Some(text) => {
-                        handle.compute(&batch.account, None, move || custom_id(&text)).await?
+                        handle
+                            .compute(self.environment, &batch.account, None, move || {
+                                custom_id(&text)
+                            })
+                            .await?
                     }
                 };
                 check.take(number, outline);
@@ -259,7 +263,7 @@ impl Turn {
         (custom_id, text): (&str, Vec<u8>),
     ) -> Result<(), Error> {
         let app = &self.app;
-        let sender = batch.account.parse().ok();
+        let sender = batch.account.parse().ok().map(|account| (account, self.environment));
         let unread = Unread { bytes: text.into(), format: Format::Json };
         let reading = app.read(sender, unread, |_, line| body(line)).await?;
         let chat = names::finish(app, Some(self.environment), reading).await?;

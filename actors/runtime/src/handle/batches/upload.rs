@@ -206,7 +206,7 @@ impl BatchUpload {
                 }
                 let text = serde_json::to_string(&input).map_err(|_| Error::Internal)?;
                 let ops = batches::put_input(self.environment, at, &text);
-                self.node.limits.holdings.store(&self.batch.account, &ops);
+                self.node.limits.holdings.store(self.environment, &self.batch.account, &ops);
                 self.bytes += text.len();
                 self.ops.extend(ops);
                 (RowState::Pending, None)
@@ -257,7 +257,7 @@ impl BatchUpload {
         let handle = Handle::owed(Arc::clone(&self.node));
         let invalid =
             |error: &Error| Ok(Err(RowError::new("VALIDATION_ERROR", &error.to_string())));
-        match handle.checked_input(&self.batch.account, schema, input).await {
+        match handle.checked_input(self.environment, &self.batch.account, schema, input).await {
             Ok(input) => Ok(Ok(input)),
             Err(error @ (Error::Invalid(_) | Error::InvalidDefinition(_))) => invalid(&error),
             Err(error) => Err(error),

@@ -68,7 +68,7 @@ impl Handle {
     /// # Errors
     /// [`Error::QuotaExceeded`], [`Error::Unavailable`].
     pub fn begin_file(&self, owner: &Owner, new: NewFile) -> Result<FileUpload, Error> {
-        self.node.limits.holdings.admit(&owner.id, 0)?;
+        self.node.limits.holdings.admit(owner.environment, &owner.id, 0)?;
         let partition = (self.node.kernel.ports.entropy.bits() & 0xff) as u8;
         let place = self.node.fresh_id(self.now(), partition);
         self.node.state.files.begin(place);
@@ -185,7 +185,7 @@ impl FileUpload {
         // It must have ended before the loose chunks are removed, also if the sender has left.
         Finish::new(async move {
             self.node.keep_file(self.environment, self.place, &file).await?;
-            self.node.limits.holdings.store_file(&self.account, self.bytes);
+            self.node.limits.holdings.store_file(self.environment, &self.account, self.bytes);
             Ok(file)
         })
         .await

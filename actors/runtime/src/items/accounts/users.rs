@@ -240,7 +240,7 @@ impl Accounts {
             Some(WorkLeft::ToCancel | WorkLeft::Cancelled) => Ok(()),
             None => {
                 let accounts = self.0.state.accounts.accounts_of(id);
-                let (tasks, schedules) = self.0.limits.holdings.unfinished(accounts.into_iter());
+                let (tasks, schedules) = self.0.limits.holdings.unfinished(&accounts);
                 if tasks + schedules == 0 {
                     return Ok(());
                 }

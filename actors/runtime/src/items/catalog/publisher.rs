@@ -53,9 +53,9 @@ impl Publisher {
         let published = Arc::new(Published { template, author, owner, created_at });
         let row = row_of(&published);
         let ops = plans::template_rows(environment, &row, published.template.source());
-        self.0.limits.holdings.admit(&account, 0)?;
+        self.0.limits.holdings.admit(environment, &account, 0)?;
         if let Some(owner) = &row.account {
-            self.0.limits.holdings.store(owner, &ops);
+            self.0.limits.holdings.store(environment, owner, &ops);
         }
         let partition = plans::template_key(&row.id, &row.version).to_be_bytes()[0];
         match self.0.shard(partition).commit(partition, ops).await {

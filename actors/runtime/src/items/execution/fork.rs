@@ -52,7 +52,8 @@ pub(crate) async fn decide(
         let list = items::list(store, environment, id, number).await?;
         outputs.keep_list(due.step, list);
     }
-    let evaluation = node.kernel.compute.evaluate(program, joint, due, outputs).await?;
+    let evaluation =
+        node.kernel.compute.evaluate(environment, program, joint, due, outputs).await?;
     let Some(original) = original else {
         joint.decide(due, evaluation, outputs, sources);
         return Ok(());
@@ -180,7 +181,7 @@ impl Original {
             && !matches!(
                 node.kernel
                     .compute
-                    .check(&joint.state().head.spec.account, schema, &output)
+                    .check(environment, &joint.state().head.spec.account, schema, &output)
                     .await?,
                 Ok(None)
             )

@@ -136,7 +136,7 @@ impl Creation<'_> {
         let (environment, account) = (self.environment, &self.account);
         let admission =
             Admission::of_submission(limits, environment, account, &self.unit, reserved)?;
-        limits.holdings.store(account, &self.records);
+        limits.holdings.store(environment, account, &self.records);
         Ok(admission)
     }
 
@@ -239,7 +239,7 @@ impl Creation<'_> {
         };
         let about = About::new(id, start_at.unwrap_or(now), occurrence.clone());
         let about = about.with_tags(tags.clone());
-        let defaults = Arc::clone(&self.node.settings.task_defaults);
+        let defaults = self.node.task_defaults(self.environment);
         let review_of_row = review.clone();
         let program = Program::new(about, Arc::clone(&compiled), review, input, defaults);
         let program = program.titled(labels.title.take());

@@ -17,7 +17,7 @@ use super::same::Leader;
 use super::{BatchItem, Reply, Retry, TOGETHER};
 use crate::handle::Handle;
 use crate::items::submission::{
-    self, MAX_PENDING_KIB, Named, NewWork, Options, Runs, Scheduled, StartExecution, Submission,
+    self, Named, NewWork, Options, Runs, Scheduled, StartExecution, Submission,
 };
 use crate::kernel::item::{Done, Held};
 use crate::node::Node;
@@ -212,11 +212,8 @@ impl Starting<'_> {
         let mut rows = batches::delete_input(self.environment, at, text.len());
         rows.push(batches::put_row(self.environment, at, &started));
         let order = self.order(row.key.clone(), input, forked_from);
-        let weight = u32::try_from(order.weight().min(MAX_PENDING_KIB)).unwrap_or(u32::MAX);
-        let permits = Arc::clone(&self.node.limits.submission_permits);
-        let Ok(admitted) = permits.acquire_many_owned(weight).await else {
-            return Ok(Fate::Broken(Error::Internal));
-        };
+        let (pool, project) = (&self.node.limits.submissions, self.environment.slot());
+        let admitted = pool.take(project, order.weight()).await;
         let submission = Submission {
             environment: self.environment,
             account: self.batch.account.clone(),

@@ -11,13 +11,13 @@ use callboard_domain::schedule::{Occurrence, Outcome, Schedule, Started};
 use callboard_domain::task::Message;
 use callboard_domain::{Error, Timestamp};
 use ractor::ActorProcessingErr;
-use tokio::sync::OwnedSemaphorePermit;
 
 use super::{Loaded, ScheduleItem, Start, Target};
 use crate::handle::Handle;
 use crate::items::accounts::caller_of;
 use crate::items::submission::{self, NewWork, Scheduled, Submission};
 use crate::kernel::item::Held;
+use crate::kernel::project_pool::PoolPermit;
 use crate::messages::submission::Owner;
 use crate::tables::schedules::{self, RunRow, ScheduleRow};
 
@@ -87,7 +87,7 @@ impl Held<ScheduleItem> {
         if let Some(run) = before.filter(|run| run.started.is_some()) {
             return Ok(Some(run));
         }
-        let permit = Arc::clone(&self.node.limits.submission_permits).acquire_owned().await?;
+        let permit = self.node.limits.submissions.take(environment.slot(), 1).await;
         let owner = self.owner(own);
         let ordered = match &owner {
             Ok(owner) => self.order(owner, own.row.schedule.occurrence(at)).await,
@@ -149,7 +149,7 @@ impl Held<ScheduleItem> {
         &mut self,
         which: (Timestamp, bool),
         order: NewWork,
-        admitted: OwnedSemaphorePermit,
+        admitted: PoolPermit,
     ) -> Result<Option<RunRow>, ActorProcessingErr> {
         let (at, environment) = (which.0, self.address.environment);
         let Some(mut row) = self.next(which) else { return Ok(None) };

@@ -1,11 +1,10 @@
-//! The turns of long computations: which account's is next, and how much may wait.
+//! The turns of long computations: which project's is next, which of its accounts', and how much may wait.
 //!
-//! An account's use is the time that its computations took, halved every ten seconds. The next turn is
-//! the oldest of the account whose use will be the least after it: what it is expected to take is added, else what
-//! the account's computations take on average, and for an account without one what those of all take. So an account
-//! with brief ones does not wait for many that begin with long ones. The key of a share is one text, so that shares of
-//! something else than accounts need no other code here. Deliberately absent: threads, which run what
-//! has its turn.
+//! An account's use, and a project's, is the time that its computations took, halved every ten seconds. The next turn
+//! goes to the project whose use will be the least after it, and there to the oldest of the account of which the same is
+//! true: what it is expected to take is added, else what the account's computations take on average, and for an account
+//! without one what those of all take. So an account with brief ones does not wait for many that begin with long ones,
+//! and a project not for the many accounts of another one. Deliberately absent: threads, which run what has its turn.
 
 use std::collections::{HashMap, VecDeque};
 use std::future::Future;
@@ -14,8 +13,12 @@ use std::thread::available_parallelism;
 use std::time::Duration;
 
 use callboard_domain::Error;
+use callboard_domain::id::Slot;
+use callboard_domain::share::Room;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
+
+use crate::kernel::environments::Environments;
 
 /// The most requests of one account that wait or are computed.
 const MAX_ASKED: usize = 64;
@@ -27,16 +30,17 @@ const MAX_BYTES_OF_ONE: usize = 16 << 20;
 /// The most bytes that all requests hold while they wait or are computed.
 const MAX_BYTES: usize = 64 << 20;
 
-/// The time in which the use of an account counts half.
+/// The time in which a use counts half.
 const HALF_LIFE: Duration = Duration::from_secs(10);
 
-/// The use below which an account without a computation is forgotten.
+/// The use below which an account or a project without a computation is forgotten.
 const FORGOTTEN: Duration = Duration::from_millis(1);
 
 /// The threads, and those who wait for one.
 #[derive(Debug)]
 pub(super) struct Pool {
     threads: usize,
+    environments: Arc<Environments>,
     state: Mutex<State>,
 }
 
@@ -45,14 +49,27 @@ struct State {
     running: usize,
     /// The bytes of all requests.
     bytes: usize,
-    lines: HashMap<Arc<str>, Line>,
+    projects: HashMap<Slot, Project>,
     /// The time that a computation takes, on average.
     usual: Average,
     /// The number of the next turn.
     next: u64,
 }
 
-/// The turns of one account.
+/// The turns of one project.
+#[derive(Debug)]
+struct Project {
+    lines: HashMap<Arc<str>, Line>,
+    /// The bytes of all its requests.
+    bytes: usize,
+    used: Use,
+}
+
+/// The time that computations took, as it counted at an instant.
+#[derive(Debug, Clone, Copy)]
+struct Use(Duration, Instant);
+
+/// The turns of one account in a project.
 #[derive(Debug)]
 struct Line {
     waiting: VecDeque<Waiting>,
@@ -60,9 +77,7 @@ struct Line {
     /// Requests that wait or are computed, and their bytes.
     asked: usize,
     bytes: usize,
-    /// The use at `used_at`.
-    used: Duration,
-    used_at: Instant,
+    used: Use,
     usual: Average,
 }
 
@@ -107,6 +122,7 @@ impl From<usize> for Weight {
 #[derive(Debug)]
 pub(super) struct Turn {
     pool: Arc<Pool>,
+    project: Slot,
     account: Arc<str>,
     number: u64,
     /// The bytes of a request; `None` for what was accepted before.
@@ -114,37 +130,42 @@ pub(super) struct Turn {
     began: Option<Instant>,
 }
 
-impl Default for Pool {
-    /// All processors but one, which is left to requests.
-    fn default() -> Self {
-        let processors = available_parallelism().map_or(1, usize::from);
-        Self::new((processors - 1).max(1))
-    }
-}
-
 impl Pool {
-    fn new(threads: usize) -> Self {
-        Self { threads, state: Mutex::default() }
+    /// All processors but one, which is left to requests.
+    pub(super) fn of_processors(environments: Arc<Environments>) -> Self {
+        let processors = available_parallelism().map_or(1, usize::from);
+        Self::new((processors - 1).max(1), environments)
+    }
+
+    fn new(threads: usize, environments: Arc<Environments>) -> Self {
+        Self { threads, environments, state: Mutex::default() }
     }
 
     /// Waits for a turn to compute for what was accepted before.
-    pub(super) fn owed(self: &Arc<Self>, account: &str) -> impl Future<Output = Turn> + Send {
-        reached(self.line_up(&mut self.state(), account, (None, None)))
+    pub(super) fn owed(
+        self: &Arc<Self>,
+        project: Slot,
+        account: &str,
+    ) -> impl Future<Output = Turn> + Send + use<> {
+        reached(self.line_up(&mut self.state(), (project, account), (None, None)))
     }
 
     /// Takes a place in the line for a request, and waits for its turn.
     ///
     /// # Errors
-    /// [`Error::TooMuchWaits`] if the account has too much in the line, [`Error::Unavailable`] if all
-    /// accounts together have.
+    /// [`Error::TooMuchWaits`] if the account has too much in the line, [`Error::Unavailable`] if its project or all
+    /// together have.
     pub(super) fn asked<T: Into<Weight>>(
         self: &Arc<Self>,
+        project: Slot,
         account: &str,
         weight: T,
     ) -> Result<impl Future<Output = Turn> + Send + use<T>, Error> {
         let Weight { bytes, takes } = weight.into();
         let mut state = self.state();
-        if let Some(line) = state.lines.get(account).filter(|line| line.asked > 0) {
+        let of_project = state.projects.get(&project);
+        let line = of_project.and_then(|project| project.lines.get(account));
+        if let Some(line) = line.filter(|line| line.asked > 0) {
             if line.asked >= MAX_ASKED {
                 return Err(Error::TooMuchWaits { what: "requests", limit: MAX_ASKED });
             }
@@ -152,12 +173,15 @@ impl Pool {
                 return Err(Error::TooMuchWaits { what: "bytes", limit: MAX_BYTES_OF_ONE });
             }
         }
-        if state.bytes > 0 && state.bytes + bytes > MAX_BYTES {
+        let held = of_project.map_or(0, |project| project.bytes);
+        let free = MAX_BYTES.saturating_sub(state.bytes);
+        let room = Room { projects: self.environments.projects(), free };
+        if state.bytes > 0 && !room.fits(held, bytes) {
             return Err(Error::Unavailable(
                 "too many requests wait for a processor: send this again in a few seconds",
             ));
         }
-        let waiting = self.line_up(&mut state, account, (Some(bytes), takes));
+        let waiting = self.line_up(&mut state, (project, account), (Some(bytes), takes));
         drop(state);
         Ok(reached(waiting))
     }
@@ -169,23 +193,25 @@ impl Pool {
     fn line_up(
         self: &Arc<Self>,
         state: &mut State,
-        account: &str,
+        (project, account): (Slot, &str),
         (bytes, takes): (Option<usize>, Option<Duration>),
     ) -> (Turn, oneshot::Receiver<()>) {
         let (go, gone) = oneshot::channel();
         let (number, now) = (state.next, Instant::now());
         state.next += 1;
         state.bytes += bytes.unwrap_or(0);
-        let account = match state.lines.get_key_value(account) {
+        let of_project = state.projects.entry(project).or_insert_with(|| Project::new(now));
+        of_project.bytes += bytes.unwrap_or(0);
+        let account = match of_project.lines.get_key_value(account) {
             Some((account, _)) => Arc::clone(account),
             None => Arc::from(account),
         };
-        let line = state.lines.entry(Arc::clone(&account)).or_insert_with(|| Line::new(now));
+        let line = of_project.lines.entry(Arc::clone(&account)).or_insert_with(|| Line::new(now));
         line.asked += usize::from(bytes.is_some());
         line.bytes += bytes.unwrap_or(0);
         line.waiting.push_back(Waiting { number, takes, go });
         state.go_on(self.threads, now);
-        (Turn { pool: Arc::clone(self), account, number, bytes, began: None }, gone)
+        (Turn { pool: Arc::clone(self), project, account, number, bytes, began: None }, gone)
     }
 }
 
@@ -200,18 +226,9 @@ impl State {
     /// Gives free threads to those who wait.
     fn go_on(&mut self, threads: usize, now: Instant) {
         while self.running < threads {
-            let waiting = self.lines.values_mut().filter(|line| !line.waiting.is_empty());
             let others = self.usual;
-            let next = |line: &mut Line| {
-                let first = line.waiting.front()?;
-                let takes = first.takes.or(line.usual.0).or(others.0).unwrap_or_default();
-                Some((line.used(now) + takes, first.number))
-            };
-            let Some((_, line)) =
-                waiting.filter_map(|line| Some((next(line)?, line))).min_by_key(|(next, _)| *next)
-            else {
-                return;
-            };
+            let next = self.projects.values_mut().filter_map(|project| project.next(now, others));
+            let Some((_, line)) = next.min_by_key(|(place, _)| *place) else { return };
             let Some(next) = line.waiting.pop_front() else { return };
             line.running += 1;
             self.running += 1;
@@ -221,17 +238,41 @@ impl State {
     }
 }
 
-impl Line {
+impl Project {
     fn new(now: Instant) -> Self {
-        let (used, used_at) = (Duration::ZERO, now);
-        let usual = Average::default();
-        Self { waiting: VecDeque::new(), running: 0, asked: 0, bytes: 0, used, used_at, usual }
+        Self { lines: HashMap::new(), bytes: 0, used: Use(Duration::ZERO, now) }
     }
 
+    /// The line whose first is the project's next, and the place of that among those of all projects: the project's
+    /// use after it, and its number. `others` is the time that a computation takes on average.
+    fn next(&mut self, now: Instant, others: Average) -> Option<((Duration, u64), &mut Line)> {
+        let of_line = |line: &mut Line| {
+            let first = line.waiting.front()?;
+            let takes = first.takes.or(line.usual.0).or(others.0).unwrap_or_default();
+            Some(((line.used.at(now) + takes, first.number), takes))
+        };
+        let lines = self.lines.values_mut().filter_map(|line| Some((of_line(line)?, line)));
+        let (((_, number), takes), line) = lines.min_by_key(|((place, _), _)| *place)?;
+        Some(((self.used.at(now) + takes, number), line))
+    }
+}
+
+impl Use {
     /// The use as it counts now.
-    fn used(&self, now: Instant) -> Duration {
-        let halvings = now.saturating_duration_since(self.used_at).div_duration_f64(HALF_LIFE);
-        self.used.mul_f64(0.5_f64.powf(halvings))
+    fn at(self, now: Instant) -> Duration {
+        let halvings = now.saturating_duration_since(self.1).div_duration_f64(HALF_LIFE);
+        self.0.mul_f64(0.5_f64.powf(halvings))
+    }
+
+    fn add(&mut self, took: Duration, now: Instant) {
+        *self = Self(self.at(now) + took, now);
+    }
+}
+
+impl Line {
+    fn new(now: Instant) -> Self {
+        let (used, usual) = (Use(Duration::ZERO, now), Average::default());
+        Self { waiting: VecDeque::new(), running: 0, asked: 0, bytes: 0, used, usual }
     }
 
     fn is_idle(&self) -> bool {
@@ -251,14 +292,17 @@ impl Drop for Turn {
         let mut state = self.pool.state();
         let state = &mut *state;
         state.bytes -= self.bytes.unwrap_or(0);
-        let Some(line) = state.lines.get_mut(&self.account) else { return };
+        let Some(project) = state.projects.get_mut(&self.project) else { return };
+        project.bytes -= self.bytes.unwrap_or(0);
+        let Some(line) = project.lines.get_mut(&self.account) else { return };
         line.asked -= usize::from(self.bytes.is_some());
         line.bytes -= self.bytes.unwrap_or(0);
         if let Ok(place) = line.waiting.binary_search_by_key(&self.number, |one| one.number) {
             line.waiting.remove(place);
         } else {
             if let Some(took) = self.began.map(|began| now - began) {
-                (line.used, line.used_at) = (line.used(now) + took, now);
+                line.used.add(took, now);
+                project.used.add(took, now);
                 line.usual.add(took);
                 state.usual.add(took);
             }
@@ -266,118 +310,12 @@ impl Drop for Turn {
             state.running -= 1;
         }
         state.go_on(self.pool.threads, now);
-        state.lines.retain(|_, line| !line.is_idle() || line.used(now) > FORGOTTEN);
+        state.projects.retain(|_, project| {
+            project.lines.retain(|_, line| !line.is_idle() || line.used.at(now) > FORGOTTEN);
+            !project.lines.is_empty() || project.used.at(now) > FORGOTTEN
+        });
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use futures_util::FutureExt;
-
-    use super::*;
-
-    async fn take(turn: Turn, time: Duration) {
-        tokio::time::advance(time).await;
-        drop(turn);
-    }
-
-    const SECOND: Duration = Duration::from_secs(1);
-
-    #[tokio::test(start_paused = true)]
-    async fn an_account_waits_for_what_runs_and_for_nothing_that_waits_of_others() {
-        let pool = Arc::new(Pool::new(1));
-        let mut flood: Vec<_> =
-            (0..40).map(|_| Box::pin(pool.asked("flood", 1).expect("room"))).collect();
-        let running = flood.remove(0).now_or_never().expect("a thread is free");
-        let mut twenty: Vec<_> = (0..20)
-            .map(|n| Box::pin(pool.asked(&format!("one of many {n}"), 1).expect("room")))
-            .collect();
-        take(running, SECOND).await;
-        for turn in twenty.drain(..) {
-            take(turn.now_or_never().expect("each used nothing"), SECOND / 10).await;
-        }
-        let second = flood.remove(0).now_or_never().expect("nobody else waits");
-        let other = Box::pin(pool.asked("other", 1).expect("room"));
-        let mut again = Box::pin(pool.asked("one of many 3", 1).expect("room"));
-        take(second, SECOND).await;
-        let again = again.as_mut().now_or_never().expect("its computations are brief");
-        take(again, SECOND / 10).await;
-        let other = other.now_or_never().expect("it used nothing");
-        take(other, SECOND / 5).await;
-        assert!(flood.remove(0).now_or_never().is_some());
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn brief_ones_do_not_wait_for_many_accounts_that_begin_with_long_ones() {
-        let pool = Arc::new(Pool::new(1));
-        take(pool.owed("long").await, SECOND).await;
-        take(pool.owed("brief").await, SECOND / 100).await;
-        let running = pool.owed("long").await;
-        let ask = |account: String| Box::pin(pool.asked(&account, 1).expect("room"));
-        let mut new: Vec<_> = (0..20).map(|n| ask(format!("new {n}"))).collect();
-        let brief = ask("brief".into());
-        take(running, SECOND).await;
-        drop(brief.now_or_never().expect("it is over before any of them"));
-        assert!(new.remove(0).now_or_never().is_some());
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_first_brief_one_does_not_wait_for_first_long_ones() {
-        let pool = Arc::new(Pool::new(1));
-        let running = pool.owed("any").await;
-        let ask = |account: String, takes| {
-            let weight = Weight { bytes: 1, takes: Some(takes) };
-            Box::pin(pool.asked(&account, weight).expect("room"))
-        };
-        let mut long: Vec<_> = (0..20).map(|n| ask(format!("long {n}"), SECOND)).collect();
-        let brief = ask("brief".into(), SECOND / 10);
-        take(running, SECOND).await;
-        drop(brief.now_or_never().expect("it is over before any of them"));
-        assert!(long.remove(0).now_or_never().is_some());
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn the_use_of_an_account_is_forgotten() {
-        let pool = Arc::new(Pool::new(1));
-        take(pool.owed("a").await, 10 * SECOND).await;
-        assert_eq!(pool.state().lines["a"].used(Instant::now()), 10 * SECOND);
-        tokio::time::advance(HALF_LIFE).await;
-        assert_eq!(pool.state().lines["a"].used(Instant::now()), 5 * SECOND);
-        tokio::time::advance(20 * HALF_LIFE).await;
-        drop(pool.owed("b").await);
-        assert!(pool.state().lines.is_empty());
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn callers_who_leave_give_up_their_places_and_threads() {
-        let pool = Arc::new(Pool::new(1));
-        let first = pool.asked("a", 5).expect("room");
-        let second = pool.asked("a", 5).expect("room");
-        let third = pool.asked("a", 5).expect("room");
-        drop(second);
-        assert_eq!(pool.state().bytes, 10);
-        // The first has its turn already, though it was never looked at.
-        drop(first);
-        drop(third.now_or_never().expect("the thread is free"));
-        let state = pool.state();
-        assert_eq!((state.running, state.bytes, state.lines.len()), (0, 0, 0));
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn what_waits_is_bounded_for_each_account_and_for_all() {
-        let pool = Arc::new(Pool::new(1));
-        let many: Vec<_> = (0..MAX_ASKED).map(|_| pool.asked("a", 1).expect("room")).collect();
-        let refused = pool.asked("a", 1).err();
-        assert_eq!(refused, Some(Error::TooMuchWaits { what: "requests", limit: MAX_ASKED }));
-        drop(many);
-        let large = pool.asked("a", MAX_BYTES_OF_ONE + 1).expect("one always fits");
-        let refused = pool.asked("a", 1).err();
-        assert_eq!(refused, Some(Error::TooMuchWaits { what: "bytes", limit: MAX_BYTES_OF_ONE }));
-        let owed = pool.owed("a");
-        let all: Vec<_> = (0..10).map(|n| pool.asked(&format!("{n}"), 8 << 20)).collect();
-        let taken = all.iter().filter(|one| one.is_ok()).count();
-        assert_eq!(taken, 5, "{MAX_BYTES} bytes in all");
-        drop((large, all));
-        assert!(owed.now_or_never().is_some(), "what was accepted is not refused");
-    }
-}
+mod tests;

@@ -82,6 +82,13 @@ impl Register {
         projects
     }
 
+    /// The names of the projects that are here, with their places.
+    pub(crate) fn project_names(&self) -> Vec<(Slot, String)> {
+        let inner = self.read();
+        let others = inner.projects.iter().map(|(slot, project)| (*slot, project.name.clone()));
+        [(Slot::DEFAULT, DEFAULT_NAME.to_owned())].into_iter().chain(others).collect()
+    }
+
     /// The role of a user in a project, if the user is its member.
     pub(crate) fn role_of(&self, project: &Project, user: UserId) -> Option<Role> {
         let inner = self.read();

@@ -133,7 +133,7 @@ impl Estimator {
             self.estimate.reused += 1;
             return Ok(());
         }
-        let usual = Arc::clone(&self.node.settings.task_defaults);
+        let usual = self.node.task_defaults(self.environment);
         let about = About::new(ExecutionId::from_u128(0), self.node.now(), None);
         let (compiled, review) = (Arc::clone(&self.compiled), ReviewPolicy { hitl: None });
         let program = Program::new(about, compiled, review, input, Arc::clone(&usual));
@@ -151,7 +151,8 @@ impl Estimator {
             (rows, added.is_ok())
         };
         let bytes = (weight > BRIEF).then_some(weight);
-        let (rows, is_rendered) = self.node.kernel.compute.ask(account, bytes, add).await?;
+        let (rows, is_rendered) =
+            self.node.kernel.compute.ask(self.environment, account, bytes, add).await?;
         self.estimate.rows = rows;
         self.estimate.unrenderable += u32::from(!is_rendered);
         Ok(())

@@ -1,0 +1,62 @@
+//! The share of a pool that one project may take (docs/reference/limits.md).
+//!
+//! A project may hold three times as much as is free. One that takes all that it gets has three quarters, and the
+//! others find a quarter; several that do so have equal shares, and each leaves a place for the next. A server with one
+//! project has no such bound.
+
+/// The most that a project may hold, as a multiple of what is free.
+const TIMES: usize = 3;
+
+/// The room in a pool.
+#[derive(Debug, Clone, Copy)]
+pub struct Room {
+    /// The number of projects that share the pool.
+    pub projects: usize,
+    /// What nobody holds.
+    pub free: usize,
+}
+
+impl Room {
+    /// True if a project that holds `held` may take `more`. A project that holds nothing may take all that is free, so
+    /// that something large is not refused for ever.
+    #[must_use]
+    pub const fn fits(self, held: usize, more: usize) -> bool {
+        let Some(left) = self.free.checked_sub(more) else { return false };
+        self.projects < 2 || held == 0 || held + more <= TIMES * left
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What each of some projects holds after all have taken, one by one, whatever they get of 1,000.
+    fn flooded(projects: usize, flooding: usize) -> Vec<usize> {
+        let mut held = vec![0; flooding];
+        loop {
+            let before = held.clone();
+            for at in 0..flooding {
+                let free = 1_000 - held.iter().sum::<usize>();
+                held[at] += usize::from(Room { projects, free }.fits(held[at], 1));
+            }
+            if held == before {
+                return held;
+            }
+        }
+    }
+
+    #[test]
+    fn a_flood_leaves_room_for_other_projects() {
+        assert_eq!(flooded(1, 1), [1_000], "there is no other");
+        assert_eq!(flooded(2, 1), [750]);
+        assert_eq!(flooded(3, 2), [429, 428], "and 143 are free");
+        assert!(flooded(128, 100).iter().sum::<usize>() < 1_000, "there is always some");
+    }
+
+    #[test]
+    fn something_large_fits_if_nothing_else_is_held() {
+        assert!(Room { projects: 2, free: 10 }.fits(0, 10));
+        assert!(!Room { projects: 2, free: 10 }.fits(1, 9));
+        assert!(!Room { projects: 2, free: 10 }.fits(0, 11));
+    }
+}
