@@ -6456,7 +6456,7 @@ export interface components {
              * @description The list: the first part of the address of its page.
              * @enum {string}
              */
-            page: "tasks" | "executions" | "review" | "batches" | "templates" | "plans" | "schedules";
+            page: "tasks" | "executions" | "review" | "batches" | "templates" | "plans" | "schedules" | "review/decided" | "admin/deliveries" | "admin/audit";
             /** @description The query string of the list's address, without its `?`: at most 2,048 bytes. */
             query: string;
             /** @description True to show the view to everybody who sees the project; by default false. */
@@ -13399,7 +13399,7 @@ export interface operations {
         parameters: {
             query?: {
                 /** @description Only views of this list. */
-                page?: "tasks" | "executions" | "review" | "batches" | "templates" | "plans" | "schedules";
+                page?: "tasks" | "executions" | "review" | "batches" | "templates" | "plans" | "schedules" | "review/decided" | "admin/deliveries" | "admin/audit";
                 /** @description The most items of the page; by default 20. */
                 limit?: number;
                 /** @description The number of items before the page. */
