@@ -161,7 +161,7 @@ test("each list that has filters has chips and views", async () => {
     ["/batches?status=running", 1],
     ["/review/decided?q=anna&verdict=approved&mine=1", 3],
     ["/admin/deliveries?status=dead", 1],
-    ["/admin/audit?action=template.created&since=2026-01-01&until=2999-12-31", 3],
+    ["/admin/audit?action=key.created&since=2026-01-01&until=2999-12-31", 3],
   ];
   const page = await open(browser, server, "/templates");
   await resize(page, LAPTOP);
