@@ -10,8 +10,8 @@ import { allowed } from "./support/wait.mjs";
 import { startWorker } from "./support/worker.mjs";
 
 const MANY = process.env.CALLBOARD_LONG
-  ? { tasks: 100_000, templates: 300, schedules: 50, budgets: 20, seconds: 3_600 }
-  : { tasks: 3_000, templates: 30, schedules: 10, budgets: 5, seconds: 5 };
+  ? { tasks: 100_000, templates: 300, schedules: 50, budgets: 20, seconds: 3_600, rounds: 5 }
+  : { tasks: 3_000, templates: 30, schedules: 10, budgets: 5, seconds: 5, rounds: 1 };
 const SECONDS = Number(process.env.CALLBOARD_LIVE_SECONDS ?? MANY.seconds);
 /** Tasks a second, each with three events: it is ready, leased and done. */
 const RATE = 67;
@@ -174,46 +174,49 @@ test("a page answers to a hand within 100 ms, on a server with very many items a
       await pause(40);
     }
   };
-  for (const name of [
-    "Tasks",
-    "Templates",
-    "Schedules",
-    "Budgets",
-    "Executions",
-    "Queues",
-    "Insights",
-    "Tasks",
-  ]) {
-    await click(nav.getByRole("link", { name, exact: true }));
-    await page.getByRole("heading", { name, level: 1 }).waitFor();
-    await loaded(page).catch(() => {});
+  for (let round = 0; round < MANY.rounds; round++) {
+    for (const name of [
+      "Tasks",
+      "Templates",
+      "Schedules",
+      "Budgets",
+      "Executions",
+      "Queues",
+      "Insights",
+      "Tasks",
+    ]) {
+      await click(nav.getByRole("link", { name, exact: true }));
+      await page.getByRole("heading", { name, level: 1 }).waitFor();
+      // Under live events a page is never quite still.
+      await page.locator(".loading").first().waitFor({ state: "detached" });
+    }
+    for (const name of ["failed", "completed", "failed", "completed"])
+      await click(page.getByRole("button", { name, exact: true }).first());
+    const first = page.locator("[role=row][data-key]").first();
+    await first.waitFor();
+    await click(
+      page
+        .getByRole("textbox", { name: /Search|Title/ })
+        .or(page.getByRole("searchbox"))
+        .first(),
+    );
+    await type("Letter 42");
+    await page.keyboard.press("Enter");
+    await first.waitFor();
+    await page.mouse.move(700, 500);
+    for (let turn = 0; turn < 10; turn++) {
+      await page.mouse.wheel(0, 900);
+      await pause(50);
+    }
+    await click(first.getByRole("link").first());
+    await page.goBack();
+    await page.keyboard.press("Control+k");
+    await type("letter 77");
+    await page.keyboard.press("Escape");
+    await click(nav.getByRole("link", { name: "Templates", exact: true }));
+    await click(page.getByRole("searchbox", { name: "Search templates" }));
+    await type("team 7");
   }
-  for (const name of ["failed", "completed", "failed", "completed"])
-    await click(page.getByRole("button", { name, exact: true }).first());
-  const first = page.locator("[role=row][data-key]").first();
-  await first.waitFor();
-  await click(
-    page
-      .getByRole("textbox", { name: /Search|Title/ })
-      .or(page.getByRole("searchbox"))
-      .first(),
-  );
-  await type("Letter 42");
-  await page.keyboard.press("Enter");
-  await first.waitFor();
-  await page.mouse.move(700, 500);
-  for (let round = 0; round < 10; round++) {
-    await page.mouse.wheel(0, 900);
-    await pause(50);
-  }
-  await click(first.getByRole("link").first());
-  await page.goBack();
-  await page.keyboard.press("Control+k");
-  await type("letter 77");
-  await page.keyboard.press("Escape");
-  await click(nav.getByRole("link", { name: "Templates", exact: true }));
-  await click(page.getByRole("searchbox", { name: "Search templates" }));
-  await type("team 7");
   const seen = await page.evaluate(() => [...window.interactions.values()]);
   await stop();
   // Those below 16 ms are not told.

@@ -6,7 +6,7 @@ use super::Handle;
 use crate::node::stored::Stored;
 
 /// The age up to which a measurement is answered again.
-const FRESH: Duration = Duration::from_secs(60);
+const FRESH: Duration = Duration::from_mins(1);
 /// A measurement that took long is answered for this multiple of the time it took.
 const SPARING: u32 = 10;
 /// The wait for a measurement that has begun.
