@@ -423,10 +423,7 @@ export class System extends Resource {
   }
 
   /** Says that a backup was verified: its name, the lineage that it has, and the finding. */
-  reportVerification(
-    verification: models.BackupVerification,
-    options: CallOptions = {},
-  ): Promise<models.BackupStatus> {
+  reportVerification(verification: models.BackupVerification, options: CallOptions = {}): Promise<models.BackupStatus> {
     const body = checked("BackupVerification", verification);
     return this.transport.send("POST", "/api/system/backup/verification", { body, ...options });
   }
