@@ -286,6 +286,8 @@ fn table() -> Routes {
 
         .get   ("/api/system/backup",               may(A::BackupsRead),      backup::backup_status)
         .post  ("/api/system/backup",               may(A::BackupsCreate),    backup::report_backup)
+        .post  ("/api/system/backup/verification",  may(A::BackupsCreate),    backup::report_verification)
+        .get   ("/api/system/storage",              may(A::MetricsRead),      system::storage)
         .get   ("/api/system/pause",                may(A::QueuesRead),       pause::show)
         .post  ("/api/system/pause",                may(A::QueuesManage),     pause::pause)
         .delete("/api/system/pause",                may(A::QueuesManage),     pause::resume)

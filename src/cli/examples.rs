@@ -284,6 +284,7 @@ fn of(path: &str) -> &'static [&'static str] {
             "backup verify --in /var/backups/callboard",
             "backup verify 20260131T120000.000Z --in /var/backups/callboard --quick",
         ],
+        "storage" => &["storage", "storage -o json"],
         "backup restore" => &[
             "backup restore --in /var/backups/callboard --data-dir ./restored",
             "backup restore --in /var/backups/callboard --data-dir ./restored \\\n      \

@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 use callboard_store::{
-    Batch, Epoch, Error, Key, LogId, Page, Partition, PartitionSet, Query, ReadFuture, Record, Row,
-    Stats, Store, Ticket,
+    Batch, Epoch, Error, Key, LogId, Measured, Page, Partition, PartitionSet, Query, ReadFuture,
+    Record, Row, Stats, Store, Ticket,
 };
 use tokio::sync::mpsc::UnboundedReceiver;
 
@@ -85,6 +85,10 @@ impl Store for WatchedStore {
 
     fn epoch(&self, partition: Partition) -> Option<Epoch> {
         self.store.epoch(partition)
+    }
+
+    fn measure(&self, after: Vec<u8>) -> ReadFuture<'_, Measured> {
+        Box::pin(self.failed.watch(self.store.measure(after)))
     }
 
     fn stats(&self) -> Stats {

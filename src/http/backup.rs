@@ -15,7 +15,7 @@ use callboard_domain::Error;
 use callboard_domain::access::{Action as PermissionWatch, Caller};
 use callboard_domain::audit::{Action, Record};
 use callboard_store::sled::{SledStore, Snapshot};
-use callboard_wire::backup::{BackupReport, BackupStatusBody};
+use callboard_wire::backup::{BackupReport, BackupStatusBody, BackupVerification};
 use futures_util::{StreamExt, stream};
 use tokio::sync::mpsc;
 use tokio::task::spawn_blocking;
@@ -53,14 +53,7 @@ pub(super) async fn report_backup(
     Asker(by): Asker,
     Body(BackupReport { id, lineage, group }): Body<BackupReport>,
 ) -> Answer {
-    let store = embedded(&app)?;
-    let own = store.protection().lineage;
-    if lineage != own {
-        let says = format!(
-            "the backup is of the data directory with lineage {lineage}, and this server's has {own}"
-        );
-        return Err(Error::InvalidState(says).into());
-    }
+    let store = of_lineage(&app, lineage)?;
     let now = app.handle.now();
     let noting = Arc::clone(&store);
     let noted = spawn_blocking(move || noting.note_backup(now.as_millis(), group)).await;
@@ -70,6 +63,46 @@ pub(super) async fn report_backup(
     let record = Record::new(Action::BackupCompleted, by).with("backup", id);
     app.record(record.with("group", group)).await;
     Ok(Reply::ok(&BackupStatusBody::of(&store.protection(), now)))
+}
+
+/// Say that a backup was verified, and the finding, as `callboard backup verify` does.
+#[utoipa::path(
+    post, path = "/api/system/backup/verification", tag = "system",
+    responses(
+        (status = 200, description = "the report is durable", body = BackupStatusBody),
+        (status = 409, description = "the backup is of other data, or the data is in PostgreSQL"),
+    ),
+)]
+pub(super) async fn report_verification(
+    State(app): State<Arc<App>>,
+    Asker(by): Asker,
+    Body(verification): Body<BackupVerification>,
+) -> Answer {
+    let store = of_lineage(&app, verification.lineage)?;
+    let now = app.handle.now();
+    let note = verification.note(now);
+    let record = Record::new(Action::BackupVerified, by).with("backup", &note.backup);
+    let record = record.with("result", note.finding.as_str());
+    let noting = Arc::clone(&store);
+    let noted = spawn_blocking(move || noting.note_verification(note)).await;
+    noted
+        .map_err(|_| Error::Unavailable("the server is stopping"))?
+        .map_err(|error| Error::InvalidState(error.to_string()))?;
+    app.record(record).await;
+    Ok(Reply::ok(&BackupStatusBody::of(&store.protection(), now)))
+}
+
+/// The embedded store, if a backup of this lineage is one of it.
+fn of_lineage(app: &App, lineage: u32) -> Result<Arc<SledStore>, Error> {
+    let store = embedded(app)?;
+    let own = store.protection().lineage;
+    if lineage == own {
+        return Ok(store);
+    }
+    let says = format!(
+        "the backup is of the data directory with lineage {lineage}, and this server's has {own}"
+    );
+    Err(Error::InvalidState(says))
 }
 
 /// The embedded store.

@@ -120,6 +120,8 @@ use crate::ws;
         backup::create,
         backup::backup_status,
         backup::report_backup,
+        backup::report_verification,
+        system::storage,
         cluster::nodes,
         cluster::change,
         webhooks::list,

@@ -13,6 +13,7 @@ use callboard_domain::id::WorkerId;
 use callboard_domain::schedule::Timetable;
 use callboard_wire::common::Paging;
 use callboard_wire::functions::FunctionBody;
+use callboard_wire::storage::StorageBody;
 use callboard_wire::system::{Component, Components, Health, WorkerBody};
 
 use super::extract::Asker;
@@ -73,6 +74,15 @@ pub(super) async fn drain_worker(
     let view = app.handle.drain_worker(caller.environment, id)?;
     app.record(Record::new(Action::WorkerDrained, by).of(id)).await;
     Ok(Reply::ok(&WorkerBody::new(view, app.handle.moment())))
+}
+
+/// The rows and bytes of each kind of data, measured when somebody asks, and at most once a minute.
+#[utoipa::path(
+    get, path = "/api/system/storage", tag = "system",
+    responses((status = 200, body = StorageBody)),
+)]
+pub(super) async fn storage(State(app): State<Arc<App>>) -> Answer {
+    Ok(Reply::ok(&StorageBody::from(app.handle.stored().await)))
 }
 
 /// The state of the service.

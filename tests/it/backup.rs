@@ -121,7 +121,12 @@ async fn a_busy_server_is_backed_up_and_restored_to_any_moment() {
     until("more tasks came", async || count().await > at_first + 100).await;
     let second = done(&server, &token, &["create", "--in", "backups"]).await;
     assert_eq!(done(&server, &token, &["list", "--in", "backups"]).await["pagination"]["total"], 2);
+    done(&server, &token, &["verify", "--in", "backups", "--quick"]).await;
+    let status = async || done(&server, &token, &["status"]).await["lastVerification"].clone();
+    assert_eq!(status().await["result"], "intact");
     done(&server, &token, &["verify", "--in", "backups"]).await;
+    let verified = status().await;
+    assert_eq!((&verified["result"], &verified["backup"]), (&json!("restores"), &second["id"]));
     let unknown = callboard(&server, "", &["verify", "20200101T000000.000Z", "--in", "backups"]);
     assert_eq!(unknown.await.status.code(), Some(3), "it does not exist");
 

@@ -59,6 +59,7 @@ mod sessions;
 mod settings;
 mod soak;
 mod start_at;
+mod storage;
 mod structure;
 mod structured;
 mod support_bundle;

@@ -1,7 +1,7 @@
 // Storage and nodes: backups as the audit log has them, what is kept, and the nodes of a cluster.
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
@@ -34,13 +34,38 @@ test("the storage page says when the last backup began, and how long things are 
     CALLBOARD_SERVER: server.url,
     CALLBOARD_API_KEY: key,
   };
-  for (const command of ["init", "create"])
-    await promisify(execFile)(program, ["backup", command, "--in", join(directory, "backups")], { env });
+  const backup = (...args) =>
+    promisify(execFile)(program, ["backup", ...args, "--in", join(directory, "backups")], { env });
+  await backup("init");
+  await backup("create");
+  await page.reload();
+  await page.getByText("no backup was verified yet").waitFor();
+  await backup("verify", "--quick");
+  await page.reload();
+  await page.getByText("Every checksum is right, and no restore was tried").waitFor();
+  await backup("verify");
+  await page.reload();
+  await page.getByText("It restores").waitFor();
+  const chunks = join(directory, "backups", "chunks");
+  const [folder] = await readdir(chunks);
+  const [chunk] = await readdir(join(chunks, folder));
+  await writeFile(join(chunks, folder, chunk), "damage");
+  await assert.rejects(backup("verify"));
+  await page.reload();
+  await page.getByText("It is damaged").waitFor();
+  await shot(page, "storage-damaged");
+  await rm(join(directory, "backups"), { recursive: true });
+  await backup("init");
+  await backup("create");
+  await backup("verify");
   await rm(directory, { recursive: true });
   await page.reload();
   await page.getByText(/the last one began/).waitFor();
   await page.getByText(/Can be restored to the moment/).waitFor();
-  assert.equal(await page.getByRole("list", { name: "Backups" }).getByRole("listitem").count(), 1);
+  assert.equal(await page.getByRole("list", { name: "Backups" }).getByRole("listitem").count(), 2);
+  const kinds = page.getByRole("table").filter({ hasText: "Kind of data" });
+  await kinds.getByRole("row", { name: /Audit log/ }).waitFor();
+  await page.getByText(/in all, of every project/).waitFor();
   await looksOf(page, "storage");
   await resize(page, NARROW);
   await accessible(page, "storage at 360 px");
@@ -60,6 +85,8 @@ test("a server of its own says that it is no node, and the nodes of a cluster ar
     status,
     partitions,
     expiresInMs: 4200,
+    termMs: 10_000,
+    lastHeardMs: 5800,
     version: "1.0.0",
     draining: false,
     ...more,
@@ -67,7 +94,7 @@ test("a server of its own says that it is no node, and the nodes of a cluster ar
   const nodes = [
     node("1", "active", 256),
     node("2", "standby", 0, { version: "1.1.0" }),
-    node("3", "lost", 0, { expiresInMs: 0 }),
+    node("3", "lost", 0, { expiresInMs: 0, lastHeardMs: 95_000 }),
   ];
   const asked = [];
   await page.route("**/api/cluster*", (route) =>
@@ -90,6 +117,8 @@ test("a server of its own says that it is no node, and the nodes of a cluster ar
   await page.reload();
   await page.getByText("256 of 256").waitFor();
   await page.getByText("2 versions").waitFor();
+  await page.getByText("4.2 s of 10 s").first().waitFor();
+  await page.getByText("5.8 s", { exact: true }).first().waitFor();
   await looksOf(page, "nodes");
   await resize(page, NARROW);
   await accessible(page, "nodes at 360 px");

@@ -137,9 +137,54 @@ test("filters are chips that can be taken away, and a view keeps them for the te
   await own.getByRole("button", { name: "Views" }).click();
   await own.getByRole("button", { name: "Make Claims of Anna private" }).click();
   await own.getByRole("button", { name: "Share Claims of Anna" }).waitFor();
+  await own.getByRole("button", { name: "Rename Claims of Anna" }).click();
+  const field = own.getByRole("textbox", { name: "Name of Claims of Anna" });
+  await field.press("Escape");
+  await own.getByRole("button", { name: "Rename Claims of Anna" }).click();
+  await accessible(own, "a view that is renamed");
+  await looksOf(own, "view-rename");
+  await field.fill("Anna's claims");
+  await field.press("Enter");
+  await own.getByRole("link", { name: "Anna's claims" }).waitFor();
   await accessible(own, "the views of a list");
   await shot(own, "views");
-  await own.getByRole("button", { name: "Delete Claims of Anna" }).click();
+  await own.getByRole("button", { name: "Delete Anna's claims" }).click();
   await own.getByText("No view of this list is saved yet.").waitFor();
   await close(own);
+});
+
+test("each list that has filters has chips and views", async () => {
+  const lists = [
+    ["/templates?search=claim&industry=custom&visibility=organization", 3],
+    ["/plans?search=claim", 1],
+    ["/schedules?state=paused", 1],
+    ["/batches?status=running", 1],
+    ["/review/decided?q=anna&verdict=approved&mine=1", 3],
+    ["/admin/deliveries?status=dead", 1],
+    ["/admin/audit?action=key.created&since=2026-01-01&until=2999-12-31", 3],
+  ];
+  const page = await open(browser, server, "/templates");
+  await resize(page, LAPTOP);
+  for (const [path, count] of lists) {
+    await page.goto(`${server.url}${path}`);
+    const chips = page.getByRole("list", { name: "Filters that are set" }).getByRole("button");
+    await chips.nth(count - 1).waitFor();
+    assert.equal(await chips.count(), count, path);
+    await loaded(page);
+    const name = path.slice(1).split("?")[0].replace("/", "-");
+    await accessible(page, `${name} with chips`);
+    await looksOf(page, `chips-${name}`);
+    await page.getByRole("button", { name: "Save view…" }).click();
+    await page
+      .getByRole("dialog")
+      .getByRole("textbox", { name: "Name" })
+      .fill(`View of ${path.slice(0, 9)}`);
+    await page.getByRole("dialog").getByRole("button", { name: "Save" }).click();
+    await page.getByRole("button", { name: "Clear", exact: true }).click();
+    await chips.first().waitFor({ state: "detached" });
+    await page.getByRole("button", { name: "Views" }).click();
+    await page.getByRole("dialog").getByRole("link").click();
+    await chips.nth(count - 1).waitFor();
+  }
+  await close(page);
 });

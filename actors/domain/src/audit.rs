@@ -153,6 +153,8 @@ names! {
         BackupStarted = "backup.started",
         /// A backup is complete, as the command that made it says.
         BackupCompleted = "backup.completed",
+        /// A backup was verified.
+        BackupVerified = "backup.verified",
         /// A version of a template was added.
         TemplatePublished = "template.published",
         /// A template was deleted, or a version of it.

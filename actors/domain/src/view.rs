@@ -16,7 +16,7 @@ pub const MAX_PRIVATE: usize = 100;
 pub const MAX_SHARED: usize = 200;
 
 names! {
-    /// The list that a view is of: the first part of the address of its page.
+    /// The list that a view is of: the path of its page.
     List {
         /// Tasks, each a prompt or a call of a function.
         Tasks = "tasks",
@@ -32,6 +32,12 @@ names! {
         Plans = "plans",
         /// Schedules with their next occurrences.
         Schedules = "schedules",
+        /// Outputs that a reviewer decided.
+        Decided = "review/decided",
+        /// Webhooks and mails that were sent.
+        Deliveries = "admin/deliveries",
+        /// Entries of the audit log.
+        Audit = "admin/audit",
     }
 }
 

@@ -25,6 +25,7 @@ mod review_stats;
 mod runs;
 mod schedules;
 mod signals;
+mod stored;
 mod tasks;
 mod templates;
 mod views;
@@ -60,6 +61,8 @@ pub use runs::{Deploy, Start};
 pub use schedules::{GivenTarget, ScheduleDetail};
 pub use signals::SendSignal;
 pub use workers::WorkerLink;
+
+pub use crate::node::stored::Stored;
 
 use crate::items::submission::{self, NewWork, Submission, Submitted};
 use crate::items::{task, worker};

@@ -20,6 +20,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use callboard_store::ownership::{NodeId, NodeRow, Ownership, View};
 use callboard_store::{Error, Partition, PartitionSet};
+use serde::{Deserialize, Serialize};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
@@ -49,6 +50,38 @@ pub enum Standing {
     Active(u64),
     /// Another process joined as this node; this one must end.
     Replaced,
+}
+
+/// The words of a node to the others, with each renewal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Report {
+    term_ms: u64,
+}
+
+impl Report {
+    fn of(ownership: &dyn Ownership) -> Bytes {
+        let term_ms = u64::try_from(ownership.term().as_millis()).unwrap_or(u64::MAX);
+        serde_json::to_vec(&Self { term_ms }).expect("a number is JSON").into()
+    }
+
+    /// The report in a node's row; `None` before its first renewal, and from a program without reports.
+    #[must_use]
+    pub fn read(node: &NodeRow) -> Option<Self> {
+        serde_json::from_slice(&node.report).ok()
+    }
+
+    /// The length of the node's term.
+    #[must_use]
+    pub const fn term(self) -> Duration {
+        Duration::from_millis(self.term_ms)
+    }
+
+    /// The time since the node last renewed its term, by the store's clock.
+    #[must_use]
+    pub fn heard_ago(self, node: &NodeRow) -> Duration {
+        (self.term() + node.expired_for).saturating_sub(node.expires_in)
+    }
 }
 
 /// The time up to which no other node can have taken over, by this node's clock.
@@ -270,7 +303,7 @@ impl Keeper {
         let until = *self.until.borrow();
         let term = self.ownership.term();
         let limit = if self.is_active() { until } else { asked_at + term };
-        match tokio::time::timeout_at(limit, self.ownership.renew(Bytes::new())).await {
+        match tokio::time::timeout_at(limit, self.ownership.renew(self.report())).await {
             Ok(Ok(view)) => {
                 let view = self.renewed(asked_at, view);
                 self.act(&view).await;
@@ -288,6 +321,10 @@ impl Keeper {
                 self.expire(until);
             }
         }
+    }
+
+    fn report(&self) -> Bytes {
+        Report::of(&*self.ownership)
     }
 
     fn expire(&self, until: Instant) {
@@ -342,7 +379,7 @@ impl Keeper {
             return Ok(false);
         }
         let asked_at = Instant::now();
-        self.renewed(asked_at, self.ownership.renew(Bytes::new()).await?);
+        self.renewed(asked_at, self.ownership.renew(self.report()).await?);
         Ok(true)
     }
 
@@ -351,7 +388,7 @@ impl Keeper {
         loop {
             tokio::time::sleep(self.pause()).await;
             let asked_at = Instant::now();
-            match self.ownership.renew(Bytes::new()).await {
+            match self.ownership.renew(self.report()).await {
                 Ok(view) => drop(self.renewed(asked_at, view)),
                 Err(error) => tracing::warn!(%error, "the node's term could not be renewed"),
             }
@@ -377,7 +414,7 @@ impl Keeper {
         let handing_over = async {
             self.give_up(PartitionSet::ALL).await;
             loop {
-                let view = self.ownership.renew(Bytes::new()).await.ok()?;
+                let view = self.ownership.renew(self.report()).await.ok()?;
                 let other = view.owner(FIRST).filter(|owner| owner.id != me && owner.is_alive());
                 if let Some(owner) = other {
                     return Some(owner.address.clone());

@@ -13,6 +13,7 @@ pub(crate) mod register;
 pub(crate) mod rights;
 pub(crate) mod roster;
 pub(crate) mod shard;
+pub(crate) mod stored;
 pub(crate) mod timers;
 pub(crate) mod watch;
 
@@ -62,6 +63,7 @@ use crate::node::pause::Paused;
 use crate::node::register::Register;
 use crate::node::roster::Workers;
 use crate::node::shard::Shard;
+use crate::node::stored::Measurement;
 use crate::node::watch::RunWatch;
 use crate::observers::Observers;
 use crate::observers::events::Events;
@@ -193,6 +195,7 @@ pub(crate) struct State {
     pub(crate) run_watch: RunWatch,
     /// Plans that are being removed, or executed.
     pub(crate) leaving_plans: Holds<(Environment, PlanId)>,
+    pub(crate) stored: Measurement,
     /// Told when a project was deleted.
     pub(crate) purging: tokio::sync::Notify,
     /// The lock of whoever cancels the work of deleted users.
@@ -254,6 +257,7 @@ impl Node {
             paused: Paused::default(),
             run_watch: RunWatch::default(),
             leaving_plans: Holds::default(),
+            stored: Measurement::default(),
             purging: tokio::sync::Notify::new(),
             cancelling_left_work: tokio::sync::Mutex::default(),
         };

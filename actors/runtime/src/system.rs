@@ -41,7 +41,7 @@ use crate::kernel::ports::Ports;
 use crate::kernel::supervisor::{DirectoryOf, Supervisor};
 use crate::node::timers::Timers;
 use crate::node::{Node, Settings};
-use crate::upkeep::{budgets, files, holdings, housekeeping, retention};
+use crate::upkeep::{budgets, files, holdings, housekeeping, retention, stored};
 
 /// Called once if an actor broke that all others need: the process is to end.
 pub type OnBreak = Box<dyn FnOnce(String) + Send + Sync>;
@@ -105,6 +105,7 @@ impl System {
         });
         system.spawn_background(retention::run(Arc::clone(&system.node)));
         system.spawn_background(holdings::run(Arc::clone(&system.node)));
+        system.spawn_background(stored::run(Arc::clone(&system.node)));
         system.spawn_background(files::run(Arc::clone(&system.node)));
         system.spawn_background(purge::run(Arc::clone(&system.node)));
         system.spawn_background(accounts::cancel_left_work(Arc::clone(&system.node)));

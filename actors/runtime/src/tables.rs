@@ -17,6 +17,7 @@ pub(crate) mod events;
 pub(crate) mod executions;
 pub(crate) mod files;
 pub(crate) mod items;
+pub(crate) mod kinds;
 pub(crate) mod log;
 mod long;
 pub(crate) mod plans;

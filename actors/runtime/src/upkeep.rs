@@ -6,3 +6,4 @@ pub(crate) mod holdings;
 pub(crate) mod housekeeping;
 pub(crate) mod recovery;
 pub(crate) mod retention;
+pub(crate) mod stored;

@@ -9,6 +9,7 @@
 //! any wall clock but that of the archive's records.
 
 pub mod batch;
+pub mod measure;
 pub mod ownership;
 pub mod postgres;
 #[doc(hidden)]
@@ -46,10 +47,12 @@ use bytes::Bytes;
 use tokio::sync::{mpsc, oneshot};
 
 pub use archive::{
-    ArchiveReader, ArchiveState, BackupNote, Protection, init_archive, prune_archive,
+    ArchiveReader, ArchiveState, BackupNote, Finding, Protection, VerificationNote, init_archive,
+    prune_archive,
 };
 pub use batch::{Batch, BatchId, Entry, Epoch, Key, LogId, Op, Partition, Terms};
 pub use directory::{Inspected, advice, create_private, inspect, is_in_use};
+pub use measure::{Measured, Size};
 pub use ownership::{Ownership, PartitionSet};
 pub use query::{Filter, Order, Page, Query};
 pub use reserve::Reserve;
@@ -225,6 +228,10 @@ pub trait Store: Send + Sync + 'static {
     /// The epoch that guards of the partition must name; `None` if this node does not own it. The epoch
     /// grows with every opening, and with every change of the owner.
     fn epoch(&self, partition: Partition) -> Option<Epoch>;
+
+    /// Measures the rows behind the key `after` on disk, empty at first, without waiting for long: the embedded store a
+    /// part of them, a shared one a sample of all. Rows that change meanwhile may count or not.
+    fn measure(&self, after: Vec<u8>) -> ReadFuture<'_, Measured>;
 
     /// Figures since the opening.
     fn stats(&self) -> Stats;

@@ -101,6 +101,8 @@ pub struct NodeRow {
     pub is_draining: bool,
     /// The time until the node's row expires, by the store's clock; zero once it has expired.
     pub expires_in: Duration,
+    /// The time since the node's row expired, by the store's clock; zero before.
+    pub expired_for: Duration,
     /// The bytes of the node's last [`Ownership::renew`].
     pub report: Bytes,
 }

@@ -40,7 +40,7 @@ use crate::committer::{Committer, Job, Shared};
 use crate::ownership::{NodeId, PartitionSet};
 use crate::query::{Page, Query};
 use crate::row::{disk_key, value};
-use crate::{Error, Inspected, OnFailure, ReadFuture, Record, Row, Stats, Store, Ticket};
+use crate::{Error, Inspected, Measured, OnFailure, ReadFuture, Record, Row, Stats, Store, Ticket};
 
 pub use migrate::{Migrated, migrate};
 pub use scratch::Scratch;
@@ -233,6 +233,10 @@ impl Store for PostgresStore {
 
     fn epoch(&self, partition: Partition) -> Option<Epoch> {
         self.owned.epoch(partition)
+    }
+
+    fn measure(&self, _: Vec<u8>) -> ReadFuture<'_, Measured> {
+        Box::pin(rows::sample(&self.link))
     }
 
     fn stats(&self) -> Stats {

@@ -33,6 +33,7 @@ mod compact;
 mod engine;
 mod layers;
 mod loader;
+mod measure;
 mod opening;
 mod reclaim;
 mod restore;
@@ -48,7 +49,7 @@ use std::thread::{self, JoinHandle};
 
 use bytes::Bytes;
 
-use crate::archive::{Archive, BackupNote, Coverage, Protection};
+use crate::archive::{Archive, BackupNote, Coverage, Protection, VerificationNote};
 use crate::batch::{Batch, Epoch, Key, LogId, Partition};
 use crate::committer::{Committer, Job, Shared, read_logs};
 use crate::directory::{FORMAT, WITH_JOURNAL, corrupt, io_error, lock, read_format, write_format};
@@ -59,7 +60,8 @@ use crate::query::{Page, Query};
 use crate::row::{META, disk_key, value};
 use crate::shutdown::{self, Shutdown};
 use crate::{
-    Error, OnFailure, ReadFuture, Record, Row, Stats, Store, Ticket, log, panics, repair, version,
+    Error, Measured, OnFailure, ReadFuture, Record, Row, Stats, Store, Ticket, log, panics, repair,
+    version,
 };
 
 pub use crate::journal::{ops as group_ops, split_ops};
@@ -293,7 +295,9 @@ impl SledStore {
     #[must_use]
     pub fn protection(&self) -> Protection {
         let archive = self.checkpointer.archive().map(Archive::protection);
-        Protection { lineage: self.checkpointer.ends().0, backup: self.coverage.backup(), archive }
+        let lineage = self.checkpointer.ends().0;
+        let (backup, verification) = (self.coverage.backup(), self.coverage.verification());
+        Protection { lineage, backup, verification, archive }
     }
 
     /// Notes a backup of this store that is complete, durably. An older one than the last changes nothing.
@@ -308,6 +312,14 @@ impl SledStore {
         }
         let backup = BackupNote { ended_at_ms, group, reaches_ms: None };
         self.coverage.backed_up(backup).map_err(|error| io_error(&error))
+    }
+
+    /// Notes the last verification of a backup of this store, durably.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if the disk fails.
+    pub fn note_verification(&self, verification: VerificationNote) -> Result<(), Error> {
+        self.coverage.verified(verification).map_err(|error| io_error(&error))
     }
 
     fn layers(&self) -> &Layers {
@@ -405,6 +417,10 @@ impl Store for SledStore {
 
     fn epoch(&self, _: Partition) -> Option<Epoch> {
         Some(self.epoch)
+    }
+
+    fn measure(&self, after: Vec<u8>) -> ReadFuture<'_, Measured> {
+        Box::pin(async move { measure::part(self.layers(), &after) })
     }
 
     fn stats(&self) -> Stats {

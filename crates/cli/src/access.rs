@@ -70,6 +70,19 @@ pub struct Remote<C: Subcommand> {
 impl Access {
     /// A client of the server, with credentials if there are any.
     pub(super) fn client(&self) -> Result<Client, Failure> {
+        let (server, credential) = self.credential()?;
+        self.client_of(server, credential)
+    }
+
+    /// A client of the server with credentials; `None` without any.
+    pub(super) fn known_client(&self) -> Result<Option<Client>, Failure> {
+        match self.credential()? {
+            (_, Credential::None) => Ok(None),
+            (server, credential) => self.client_of(server, credential).map(Some),
+        }
+    }
+
+    fn credential(&self) -> Result<(Server, Credential), Failure> {
         let store = Store::of_user();
         let server = self.address(store.as_ref().ok())?;
         let credential = match secret::api_key(self.api_key_file.as_deref())? {
@@ -82,6 +95,10 @@ impl Access {
                 None => Credential::None,
             },
         };
+        Ok((server, credential))
+    }
+
+    fn client_of(&self, server: Server, credential: Credential) -> Result<Client, Failure> {
         let client = Client::new(server, credential)?.on_retry(tell_retry);
         let client = match self.cell.as_deref().filter(|cell| !cell.is_empty()) {
             Some(cell) => client.in_cell(cell)?,

@@ -12,8 +12,9 @@ use clap::{Args, Subcommand};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::access::Remote;
+use super::access::{Access, Remote};
 use super::failure::Failure;
+use super::input::Body;
 use super::output::{Column, details, note};
 
 const COLUMNS: [Column; 7] = [
@@ -26,13 +27,19 @@ const COLUMNS: [Column; 7] = [
     ("SECRETS", "secrets"),
 ];
 
-const STATUS: [Column; 5] = [
+const STATUS: [Column; 8] = [
     ("last backup", "lastBackup"),
+    ("verified", "verifiedAt"),
+    ("finding", "finding"),
+    ("damage", "damage"),
     ("archive", "archive"),
     ("reason", "detail"),
     ("restorable from", "from"),
     ("restorable to", "to"),
 ];
+
+/// The most characters that the server takes of a damage.
+const MAX_DETAIL: usize = 1_000;
 
 /// The commands on backups.
 #[derive(Debug, Clone, Subcommand)]
@@ -62,6 +69,8 @@ pub enum Backup {
         repository: PathBuf,
     },
     /// Compare every chunk of a backup with its checksum, and try a restore.
+    ///
+    /// With credentials of a server, the command tells it the finding, which `backup status` and the dashboard show.
     Verify {
         /// The backup; by default the newest.
         id: Option<String>,
@@ -192,10 +201,9 @@ pub(super) async fn run(Remote { access, command }: Remote<Backup>) -> Result<()
         Backup::Verify { id, repository, quick } => {
             let repository = Repository::open(&repository)?;
             let manifest = repository.find(id.as_deref())?;
-            repository.verify(&manifest)?;
-            if !quick {
-                manifest.try_restore(&repository)?;
-            }
+            let verified = verify(&repository, &manifest, quick);
+            report_verification(&access, &manifest, quick, &verified).await;
+            verified?;
             let found = if quick { "every chunk is intact" } else { "intact, and it restores" };
             note(&format!("backup {}: {found}", manifest.id));
             access.output.item(&shown(&manifest), table)
@@ -260,10 +268,51 @@ async fn report(client: &Client, manifest: &Manifest) {
     }
 }
 
+fn verify(repository: &Repository, manifest: &Manifest, quick: bool) -> Result<(), Error> {
+    repository.verify(manifest)?;
+    if quick { Ok(()) } else { manifest.try_restore(repository) }
+}
+
+/// Tells the server of a verification, if this machine has credentials for one. What was found stands whether or not the
+/// server hears of it, and a failure that says nothing about the backup is not told.
+async fn report_verification(
+    access: &Access,
+    manifest: &Manifest,
+    quick: bool,
+    verified: &Result<(), Error>,
+) {
+    let (result, detail) = match verified {
+        Ok(()) if quick => ("intact", None),
+        Ok(()) => ("restores", None),
+        Err(error @ (Error::Damaged(_) | Error::Incomplete(_) | Error::Store(_))) => {
+            ("damaged", Some(error.to_string()))
+        }
+        Err(Error::NotFound(_) | Error::Io(_)) => return,
+    };
+    let detail = detail.map(|text| text.chars().take(MAX_DETAIL).collect::<String>());
+    let report = Body::default()
+        .set("id", Some(manifest.id.as_str()))
+        .set("lineage", Some(manifest.lineage))
+        .set("result", Some(result))
+        .set("detail", detail);
+    let call = Call::post(&["system", "backup", "verification"]).json(&report.value());
+    let told = match access.known_client() {
+        Ok(Some(client)) => client.data(call).await.map(drop).map_err(Failure::from),
+        Ok(None) => return,
+        Err(failure) => Err(failure),
+    };
+    if let Err(failure) = told {
+        note(&format!("the server was not told of the verification: {}", failure.words()));
+    }
+}
+
 /// The answer about backups, with one member for each line.
 fn flat(status: &Value) -> Value {
     json!({
         "lastBackup": status["lastBackup"]["endedAt"],
+        "verifiedAt": status["lastVerification"]["at"],
+        "finding": status["lastVerification"]["result"],
+        "damage": status["lastVerification"]["detail"],
         "archive": status["archive"]["status"],
         "detail": status["archive"]["detail"],
         "from": status["restorable"]["from"],

@@ -9,7 +9,7 @@ use super::failure::Failure;
 use super::input;
 use super::output::{Column, details};
 
-const COLUMNS: [Column; 7] = [
+const COLUMNS: [Column; 9] = [
     ("ID", "id"),
     ("ADDRESS", "address"),
     ("VERSION", "version"),
@@ -17,6 +17,8 @@ const COLUMNS: [Column; 7] = [
     ("DRAINING", "draining"),
     ("PARTITIONS", "partitions"),
     ("EXPIRES IN MS", "expiresInMs"),
+    ("TERM MS", "termMs"),
+    ("HEARD MS AGO", "lastHeardMs"),
 ];
 
 /// The commands on the nodes of a cluster.

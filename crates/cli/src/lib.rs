@@ -44,6 +44,7 @@ mod search;
 mod secret;
 mod sessions;
 mod start;
+mod storage;
 pub mod support;
 mod tasks;
 mod templates;
@@ -128,6 +129,8 @@ pub enum Command {
     /// Its tools submit tasks, deploy templates, and show what they made and what waits for a reviewer. They may do
     /// what your credentials may, and decide no approval. Give this command to the assistant, with an API key.
     Mcp(mcp::Mcp),
+    /// Show how many rows and bytes each kind of data takes.
+    Storage(Access),
     /// Show whether a server works; the exit code says so too.
     Health(Access),
     /// Check the server, the connection, the credentials, the clock and the model provider; on a server, its machine too.
@@ -168,6 +171,7 @@ pub fn run(command: Command, validate: ValidateTemplate) -> u8 {
         Command::Functions(asked) => block_on(functions::run(asked)),
         Command::Models(asked) => block_on(models::run(asked)),
         Command::Mcp(asked) => block_on(mcp::run(asked)),
+        Command::Storage(access) => block_on(async { storage::run(&access).await }),
         Command::Health(access) => block_on(async { health::run(&access).await }),
         Command::Doctor(asked) => examine(*asked, None),
     }

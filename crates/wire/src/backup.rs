@@ -1,7 +1,7 @@
 //! Backups on the wire: the report of a complete one, and what can be restored.
 
 use callboard_domain::Timestamp;
-use callboard_store::Protection;
+use callboard_store::{Finding, Protection, VerificationNote};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -25,6 +25,31 @@ request! {
     }
 }
 
+request! {
+    /// A verification of a backup, as its command found it.
+    #[derive(Debug)]
+    pub struct BackupVerification as "BackupVerification" {
+        /// The name of the backup in its repository.
+        id: String = required("id", rule::text(rule::characters(1..=64))),
+        /// The lineage of the data directory, as the backup has it.
+        lineage: u32 = required("lineage", rule::whole(0..=u32::MAX)),
+        /// The finding: every chunk is intact and the backup restores, it is intact and no restore was tried, or it is
+        /// damaged.
+        result: Finding = required("result", rule::one_of(&Finding::ALL, Finding::as_str)),
+        /// The damage, in words.
+        detail: Option<String> = optional("detail", rule::text(rule::characters(1..=1_000))),
+    }
+}
+
+impl BackupVerification {
+    /// The verification as it is stored.
+    #[must_use]
+    pub fn note(self, at: Timestamp) -> VerificationNote {
+        let Self { id, result, detail, .. } = self;
+        VerificationNote { at_ms: at.as_millis(), backup: id, finding: result, detail }
+    }
+}
+
 /// The last backup, the archive behind it, and the moments to which the two restore the server.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -32,6 +57,9 @@ pub struct BackupStatusBody {
     /// The last complete backup that the server was told of.
     #[serde(skip_serializing_if = "Option::is_none")]
     last_backup: Option<LastBackup>,
+    /// The last verification of a backup that the server was told of.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_verification: Option<LastVerification>,
     /// The archive of the journal; absent without one.
     #[serde(skip_serializing_if = "Option::is_none")]
     archive: Option<ArchiveBody>,
@@ -49,6 +77,23 @@ pub struct LastBackup {
     ended_at: Iso,
     /// The number of its last group.
     group: u64,
+}
+
+/// A verification of a backup.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct LastVerification {
+    /// Its end.
+    #[schema(value_type = String, format = DateTime)]
+    at: Iso,
+    /// The name of the backup in its repository.
+    backup: String,
+    /// restores: every chunk is intact, and a trial restored and opened the backup; intact: no restore was tried;
+    /// damaged.
+    result: &'static str,
+    /// The damage, in words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    detail: Option<String>,
 }
 
 /// The archive of the journal.
@@ -88,9 +133,16 @@ impl BackupStatusBody {
         let last_backup = protection
             .backup
             .map(|backup| LastBackup { ended_at: iso(backup.ended_at_ms), group: backup.group });
+        let verified = protection.verification.clone();
+        let last_verification = verified.map(|it| LastVerification {
+            at: iso(it.at_ms),
+            backup: it.backup,
+            result: it.finding.as_str(),
+            detail: it.detail,
+        });
         let restorable = protection
             .restorable(now.as_millis())
             .map(|(from, to)| Restorable { from: iso(from), to: iso(to) });
-        Self { last_backup, archive, restorable }
+        Self { last_backup, last_verification, archive, restorable }
     }
 }

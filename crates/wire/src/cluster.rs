@@ -1,8 +1,10 @@
 //! The nodes of a cluster on the wire.
 
 use std::str::FromStr;
+use std::time::Duration;
 
 use callboard_domain::Error;
+use callboard_runtime::membership::Report;
 use callboard_store::Partition;
 use callboard_store::ownership::{NodeId, NodeRow, View};
 use serde::Serialize;
@@ -29,6 +31,13 @@ pub struct NodeBody {
     pub partitions: usize,
     /// The milliseconds until its term ends, unless it is renewed.
     pub expires_in_ms: u64,
+    /// The length of its term in milliseconds; absent before its first renewal.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub term_ms: Option<u64>,
+    /// The milliseconds since its last renewal: how far the cluster's knowledge of the node lags behind it. Absent
+    /// before the first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_heard_ms: Option<u64>,
 }
 
 impl NodeBody {
@@ -41,6 +50,8 @@ impl NodeBody {
             (true, true) => "active",
             (true, false) => "standby",
         };
+        let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        let report = Report::read(node);
         Self {
             id: node.id.to_string(),
             address: node.address.clone(),
@@ -48,7 +59,9 @@ impl NodeBody {
             status,
             draining: node.is_draining,
             partitions: view.owned_by(node.id).len(),
-            expires_in_ms: u64::try_from(node.expires_in.as_millis()).unwrap_or(u64::MAX),
+            expires_in_ms: millis(node.expires_in),
+            term_ms: report.map(|report| millis(report.term())),
+            last_heard_ms: report.map(|report| millis(report.heard_ago(node))),
         }
     }
 }

@@ -40,6 +40,7 @@ pub mod sampling;
 pub mod schedules;
 pub mod search;
 pub mod signals;
+pub mod storage;
 pub mod system;
 pub mod tasks;
 pub mod templates;

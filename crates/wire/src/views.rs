@@ -29,7 +29,7 @@ request! {
     pub struct CreateView as "CreateView" {
         /// The name, for people.
         name: String = required("name", name()),
-        /// The list: the first part of the address of its page.
+        /// The list: the path of its page.
         page: List = required("page", list()),
         /// The query string of the list's address, without its `?`: at most 2,048 bytes.
         query: String = required("query", query()),
@@ -92,7 +92,7 @@ pub struct ViewBody {
     id: Text<ViewId>,
     /// The name.
     name: String,
-    /// The list: the first part of the address of its page.
+    /// The list: the path of its page.
     page: &'static str,
     /// The query string of the list's address, without its `?`.
     query: String,

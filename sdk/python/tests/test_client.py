@@ -289,6 +289,9 @@ def test_the_rest_of_the_interface_answers(cb: Any, worker: RunningWorker) -> No
     assert cb.system.backup_status().restorable is None
     with pytest.raises(errors.Conflict, match="lineage"):
         cb.system.report_backup("a", lineage=0, group=1)
+    with pytest.raises(errors.Conflict, match="lineage"):
+        cb.system.report_verification("a", lineage=0, result="intact")
+    assert {it.name for it in cb.system.storage().kinds} >= {"tasks", "accounts"}
     key = cb.keys.create(name="k", role="viewer")
     key = cb.keys.rotate(key.id)
     assert key.id in [it.id for it in cb.keys.list()]

@@ -427,6 +427,17 @@ export class System extends Resource {
     return this.transport.send("POST", "/api/system/backup", { body: checked("BackupReport", report), ...options });
   }
 
+  /** Says that a backup was verified: its name, the lineage that it has, and the finding. */
+  reportVerification(verification: models.BackupVerification, options: CallOptions = {}): Promise<models.BackupStatus> {
+    const body = checked("BackupVerification", verification);
+    return this.transport.send("POST", "/api/system/backup/verification", { body, ...options });
+  }
+
+  /** The rows and bytes of each kind of data, of all projects together. */
+  storage(options: CallOptions = {}): Promise<models.Storage> {
+    return this.transport.send("GET", "/api/system/storage", options);
+  }
+
   /** Gives out no more work: nothing is leased until `resume`. Running work goes on. */
   pause(pause: models.PauseAll, options: CallOptions = {}): Promise<models.Pause> {
     return this.transport.send("POST", "/api/system/pause", { body: checked("PauseAll", pause), ...options });

@@ -328,6 +328,8 @@ test("the rest of the interface answers", async () => {
   assert.ok((await first(cb.system.backup())).length > 0);
   assert.equal((await cb.system.backupStatus()).restorable, undefined);
   await assert.rejects(cb.system.reportBackup({ id: "a", lineage: 0, group: 1 }), /lineage/);
+  await assert.rejects(cb.system.reportVerification({ id: "a", lineage: 0, result: "intact" }), /lineage/);
+  assert.ok((await cb.system.storage()).kinds.some(({ name }) => name === "accounts"));
   const key = await cb.keys.create({ name: "k", role: "viewer" });
   assert.ok((await cb.keys.rotate(key.id, { overlap: "1h" })).key);
   assert.ok((await cb.keys.list().all()).some((it) => it.id === key.id));

@@ -32,6 +32,7 @@ const WITHOUT: Record<string, string[]> = {
     "POST /api/auth/refresh",
     "POST /api/backups",
     "POST /api/system/backup",
+    "POST /api/system/backup/verification",
   ],
   "of the browser: an address that it goes to, not a call": ["GET /api/auth/oidc/callback"],
   "said otherwise: a batch shows its expected cost, and a new one estimates by a dry run": [

@@ -1793,6 +1793,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/system/backup/verification": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Say that a backup was verified, and the finding, as `callboard backup verify` does. */
+        post: operations["system_report_verification"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/system/pause": {
         parameters: {
             query?: never;
@@ -1807,6 +1824,23 @@ export interface paths {
         post: operations["system_pause"];
         /** Lease tasks again. */
         delete: operations["system_resume"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/system/storage": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The rows and bytes of each kind of data, measured when somebody asks, and at most once a minute. */
+        get: operations["system_storage"];
+        put?: never;
+        post?: never;
+        delete?: never;
         options?: never;
         head?: never;
         patch?: never;
@@ -2605,6 +2639,8 @@ export interface components {
             archive?: components["schemas"]["Archive"];
             /** @description The last complete backup that the server was told of. */
             lastBackup?: components["schemas"]["LastBackup"];
+            /** @description The last verification of a backup that the server was told of. */
+            lastVerification?: components["schemas"]["LastVerification"];
             /** @description The moments to which the last backup, and the archive behind it, restore the server; absent without a backup. */
             restorable?: components["schemas"]["Restorable"];
         };
@@ -4066,6 +4102,23 @@ export interface components {
              */
             group: number;
         };
+        /** @description A verification of a backup. */
+        LastVerification: {
+            /**
+             * Format: date-time
+             * @description Its end.
+             */
+            at: string;
+            /** @description The name of the backup in its repository. */
+            backup: string;
+            /** @description The damage, in words. */
+            detail?: string;
+            /**
+             * @description restores: every chunk is intact, and a trial restored and opened the backup; intact: no restore was tried;
+             *     damaged.
+             */
+            result: string;
+        };
         /** @description The limits of a model; a member that is left out is unlimited. */
         Limits: {
             /**
@@ -4277,10 +4330,21 @@ export interface components {
             expiresInMs: number;
             /** @description 32 hexadecimal digits. */
             id: string;
+            /**
+             * Format: int64
+             * @description The milliseconds since its last renewal: how far the cluster's knowledge of the node lags behind it. Absent
+             *     before the first.
+             */
+            lastHeardMs?: number;
             /** @description The number of partitions that it owns, of 256. */
             partitions: number;
             /** @description active, standby, or lost once its term is over without a sign of life. */
             status: string;
+            /**
+             * Format: int64
+             * @description The length of its term in milliseconds; absent before its first renewal.
+             */
+            termMs?: number;
             /** @description The version of the node's program. */
             version: string;
         };
@@ -5200,6 +5264,43 @@ export interface components {
             /** @description Texts beside the output, with `{{…}}`. */
             show: string[];
         };
+        /** @description The rows and bytes of each kind of data, of all projects together. */
+        Storage: {
+            /**
+             * Format: int64
+             * @description The bytes of all kinds together.
+             */
+            bytes: number;
+            /** @description False while the first measurement goes on: the figures are those of what it has read so far. */
+            complete: boolean;
+            /** @description True if the figures are estimated from a sample, as those of a large PostgreSQL database are. */
+            estimated: boolean;
+            /** @description The kinds, the largest first. */
+            kinds: components["schemas"]["StoredKind"][];
+            /**
+             * Format: date-time
+             * @description The time of the measurement; absent until a first one has read something.
+             */
+            measuredAt?: string;
+        };
+        /** @description A kind of data. */
+        StoredKind: {
+            /**
+             * Format: int64
+             * @description The bytes of the rows as they are stored, without what the database adds to them.
+             */
+            bytes: number;
+            /**
+             * @description tasks, texts, executions, steps, approvals, reviews, histories, plans, templates, schedules, batches, files,
+             *     deliveries, events, audit, accounts, budgets, idempotency or other.
+             */
+            name: string;
+            /**
+             * Format: int64
+             * @description The number of rows; of events, the number of events.
+             */
+            rows: number;
+        };
         /** @description The decisions on some outputs: each is approved, edited, rejected or unreviewed. */
         Tally: {
             /**
@@ -5770,7 +5871,7 @@ export interface components {
             id: string;
             /** @description The name. */
             name: string;
-            /** @description The list: the first part of the address of its page. */
+            /** @description The list: the path of its page. */
             page: string;
             /** @description The query string of the list's address, without its `?`. */
             query: string;
@@ -5878,6 +5979,20 @@ export interface components {
             lineage: number;
             /** @description The number of the last group of the stream. */
             group: number;
+        };
+        BackupVerification: {
+            /** @description The name of the backup in its repository. */
+            id: string;
+            /** @description The lineage of the data directory, as the backup has it. */
+            lineage: number;
+            /**
+             * @description The finding: every chunk is intact and the backup restores, it is intact and no restore was tried, or it is
+             *      damaged.
+             * @enum {string}
+             */
+            result: "restores" | "intact" | "damaged";
+            /** @description The damage, in words. */
+            detail?: string | null;
         };
         BulkFilter: {
             /** @description One of these statuses. */
@@ -6524,10 +6639,10 @@ export interface components {
             /** @description The name, for people. */
             name: string;
             /**
-             * @description The list: the first part of the address of its page.
+             * @description The list: the path of its page.
              * @enum {string}
              */
-            page: "tasks" | "executions" | "review" | "batches" | "templates" | "plans" | "schedules";
+            page: "tasks" | "executions" | "review" | "batches" | "templates" | "plans" | "schedules" | "review/decided" | "admin/deliveries" | "admin/audit";
             /** @description The query string of the list's address, without its `?`: at most 2,048 bytes. */
             query: string;
             /** @description True to show the view to everybody who sees the project; by default false. */
@@ -7351,7 +7466,7 @@ export interface operations {
                 /** @description Only entries by this actor: the id of a user or a key, anonymous, or system. */
                 actor?: string;
                 /** @description One of these actions. */
-                action?: ("server.started" | "settings.read" | "auth.signed_in" | "auth.sign_in_refused" | "auth.sign_ins_refused" | "auth.token_reused" | "auth.session_ended" | "auth.sessions_ended" | "auth.signing_key_rotated" | "auth.password_changed" | "auth.password_forgotten" | "auth.password_reset" | "invitation.created" | "invitation.revoked" | "key.created" | "key.rotated" | "key.revoked" | "cell.added" | "cell.removed" | "project.created" | "project.changed" | "project.deleted" | "project.purged" | "project.member_set" | "project.member_removed" | "user.created" | "user.changed" | "user.deleted" | "admin.reset" | "hitl.approved" | "hitl.rejected" | "hitl.reopened" | "auth.link_created" | "task.cancelled" | "task.texts_erased" | "execution.texts_erased" | "bulk.erased" | "execution.cancelled" | "schedule.created" | "schedule.changed" | "schedule.deleted" | "schedule.triggered" | "budget.created" | "budget.changed" | "budget.deleted" | "bulk.started" | "bulk.stopped" | "batch.created" | "batch.paused" | "batch.resumed" | "batch.cancelled" | "batch.retried" | "batch.reviewed" | "batch.deleted" | "file.deleted" | "queue.changed" | "system.paused" | "system.resumed" | "worker.drained" | "node.drained" | "delivery.repeated" | "webhook.secret_shown" | "webhook.secret_rotated" | "backup.started" | "backup.completed" | "template.published" | "template.deleted" | "template.latest_set" | "template.retired" | "template.restored" | "view.shared" | "view.changed" | "view.deleted" | "model.limits_set" | "model.pause_ended")[];
+                action?: ("server.started" | "settings.read" | "auth.signed_in" | "auth.sign_in_refused" | "auth.sign_ins_refused" | "auth.token_reused" | "auth.session_ended" | "auth.sessions_ended" | "auth.signing_key_rotated" | "auth.password_changed" | "auth.password_forgotten" | "auth.password_reset" | "invitation.created" | "invitation.revoked" | "key.created" | "key.rotated" | "key.revoked" | "cell.added" | "cell.removed" | "project.created" | "project.changed" | "project.deleted" | "project.purged" | "project.member_set" | "project.member_removed" | "user.created" | "user.changed" | "user.deleted" | "admin.reset" | "hitl.approved" | "hitl.rejected" | "hitl.reopened" | "auth.link_created" | "task.cancelled" | "task.texts_erased" | "execution.texts_erased" | "bulk.erased" | "execution.cancelled" | "schedule.created" | "schedule.changed" | "schedule.deleted" | "schedule.triggered" | "budget.created" | "budget.changed" | "budget.deleted" | "bulk.started" | "bulk.stopped" | "batch.created" | "batch.paused" | "batch.resumed" | "batch.cancelled" | "batch.retried" | "batch.reviewed" | "batch.deleted" | "file.deleted" | "queue.changed" | "system.paused" | "system.resumed" | "worker.drained" | "node.drained" | "delivery.repeated" | "webhook.secret_shown" | "webhook.secret_rotated" | "backup.started" | "backup.completed" | "backup.verified" | "template.published" | "template.deleted" | "template.latest_set" | "template.retired" | "template.restored" | "view.shared" | "view.changed" | "view.deleted" | "model.limits_set" | "model.pause_ended")[];
                 /** @description Only entries of this instant or later. */
                 since?: string;
                 /** @description Only entries before this instant. */
@@ -12507,6 +12622,47 @@ export interface operations {
             503: components["responses"]["Failure"];
         };
     };
+    system_report_verification: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["BackupVerification"];
+            };
+        };
+        responses: {
+            /** @description the report is durable */
+            200: {
+                headers: {
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["BackupStatus"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+            400: components["responses"]["Failure"];
+            401: components["responses"]["Failure"];
+            403: components["responses"]["Failure"];
+            408: components["responses"]["Failure"];
+            409: components["responses"]["Failure"];
+            413: components["responses"]["Failure"];
+            415: components["responses"]["Failure"];
+            429: components["responses"]["Failure"];
+            431: components["responses"]["Failure"];
+            500: components["responses"]["Failure"];
+            503: components["responses"]["Failure"];
+        };
+    };
     system_show: {
         parameters: {
             query?: never;
@@ -12606,6 +12762,38 @@ export interface operations {
             401: components["responses"]["Failure"];
             403: components["responses"]["Failure"];
             409: components["responses"]["Failure"];
+            429: components["responses"]["Failure"];
+            431: components["responses"]["Failure"];
+            500: components["responses"]["Failure"];
+            503: components["responses"]["Failure"];
+        };
+    };
+    system_storage: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Storage"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+            401: components["responses"]["Failure"];
+            403: components["responses"]["Failure"];
             429: components["responses"]["Failure"];
             431: components["responses"]["Failure"];
             500: components["responses"]["Failure"];
@@ -13510,7 +13698,7 @@ export interface operations {
         parameters: {
             query?: {
                 /** @description Only views of this list. */
-                page?: "tasks" | "executions" | "review" | "batches" | "templates" | "plans" | "schedules";
+                page?: "tasks" | "executions" | "review" | "batches" | "templates" | "plans" | "schedules" | "review/decided" | "admin/deliveries" | "admin/audit";
                 /** @description The most items of the page; by default 20. */
                 limit?: number;
                 /** @description The number of items before the page. */

@@ -19,10 +19,13 @@ const Views = lazy(() => import("./views"));
 const SaveView = lazy(() => import("./save-view"));
 
 const WORDS: Record<string, string> = {
+  action: t`Action`,
+  actor: t`Who`,
   age: t`Age`,
   batch: t`Batch`,
   ended: t`Ended`,
   error: t`Cause`,
+  industry: t`Industry`,
   mine: t`Assigned`,
   model: t`Model`,
   planId: t`Plan`,
@@ -30,10 +33,15 @@ const WORDS: Record<string, string> = {
   queue: t`Queue`,
   search: t`Words`,
   since: t`Begun`,
+  state: t`State`,
   status: t`Status`,
   step: t`Step`,
   tags: t`Tag`,
+  taskId: t`Task`,
   templateId: t`Template`,
+  until: t`To day`,
+  verdict: t`Decision`,
+  visibility: t`Seen by`,
 };
 /** The filters that are lists with commas between. */
 const LISTS = ["status", "tags"];
@@ -64,23 +72,30 @@ export function chipsOf(params: URLSearchParams, names: readonly string[]): Chip
   });
 }
 
+/** The words of a page for a filter of its own: of its name, and of its value. */
+type Words = Record<string, { word?: string; of?: (value: string) => string }>;
+
 function shown({ name, value }: Chip): string {
-  if (name === "status") return lookOf(value).word;
+  if (["status", "state", "verdict"].includes(name)) return lookOf(value).word;
   if (name === "since" || name === "ended") return spanWord(value);
   return name === "mine" ? t`to me` : visible(value);
 }
+
+/** The change that takes all these filters away. */
+export const without = (names: readonly string[]) =>
+  Object.fromEntries(names.map((name) => [name, undefined]));
 
 /** The line under the filters of a list. It is always there, so that a filter moves nothing. */
 export function FilterBar({
   page,
   names,
   set,
-  clear,
+  words = {},
 }: {
   page: ViewPage;
   names: readonly string[];
   set: Change;
-  clear: () => void;
+  words?: Words;
 }) {
   const [params] = useParams();
   const [open, setOpen] = useState<"views" | "save">();
@@ -101,7 +116,8 @@ export function FilterBar({
       {chips.length > 0 && (
         <ul className="chips" aria-label={t`Filters that are set`}>
           {chips.map((chip) => {
-            const [word, text] = [WORDS[chip.name] ?? chip.name, shown(chip)];
+            const { word = WORDS[chip.name] ?? chip.name, of } = words[chip.name] ?? {};
+            const text = of ? visible(of(chip.value)) : shown(chip);
             return (
               <li key={`${chip.name} ${chip.value}`}>
                 <button type="button" className="chip" onClick={() => set({ [chip.name]: chip.rest })}>
@@ -122,7 +138,7 @@ export function FilterBar({
         </Button>
       )}
       {chips.length > 0 && (
-        <Button size="small" kind="quiet" icon="cross" onClick={clear}>
+        <Button size="small" kind="quiet" icon="cross" onClick={() => set(without(names))}>
           <Trans>Clear</Trans>
         </Button>
       )}

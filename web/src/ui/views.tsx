@@ -1,8 +1,8 @@
-/** The saved views of a list: to open, to share, to replace and to delete. */
+/** The saved views of a list: to open, to rename, to share, to replace and to delete. */
 import { t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import { useQueryClient } from "@tanstack/react-query";
-import { useState } from "react";
+import { type KeyboardEvent, useEffect, useRef, useState } from "react";
 import { Link } from "wouter";
 import { api, unwrap } from "../api/client";
 import { moveAmongLinks } from "../lib/arrows";
@@ -61,21 +61,41 @@ function One({
   const role = useRole();
   const mayChange = isOwn || role === "admin";
   const [busy, setBusy] = useState(false);
+  const [renaming, setRenaming] = useState(false);
+  const link = useRef<HTMLAnchorElement>(null);
+  const leave = () => {
+    setRenaming(false);
+    requestAnimationFrame(() => link.current?.focus());
+  };
   const params = { path: { id: view.id } };
   const act = async (call: Promise<{ data?: unknown; error?: unknown; response: Response }>) => {
     setBusy(true);
     try {
       await unwrap(call);
       await client.invalidateQueries({ queryKey: ["/api/views"] });
+      if (renaming) leave();
     } catch (error) {
       toastError(error, t`The view stays as it is`);
     }
     setBusy(false);
   };
   const isHere = view.query === here;
+  if (renaming) {
+    return (
+      <li>
+        <Rename
+          name={view.name}
+          busy={busy}
+          leave={leave}
+          save={(name) => void act(api.PATCH("/api/views/{id}", { params, body: { name } }))}
+        />
+      </li>
+    );
+  }
   return (
     <li>
       <Link
+        ref={link}
         href={view.query ? `/${page}?${view.query}` : `/${page}`}
         aria-current={isHere ? "true" : undefined}
         onClick={onClose}
@@ -103,6 +123,14 @@ function One({
               <Trans>Replace</Trans>
             </Button>
           )}
+          <Button
+            size="small"
+            kind="quiet"
+            aria-label={t`Rename ${view.name}`}
+            onClick={() => setRenaming(true)}
+          >
+            <Trans>Rename</Trans>
+          </Button>
           {isOwn && may("views: share") && (
             <Button
               size="small"
@@ -127,5 +155,57 @@ function One({
         </span>
       )}
     </li>
+  );
+}
+
+function Rename({
+  name,
+  busy,
+  save,
+  leave,
+}: {
+  name: string;
+  busy: boolean;
+  save: (name: string) => void;
+  leave: () => void;
+}) {
+  const [text, setText] = useState(name);
+  const field = useRef<HTMLInputElement>(null);
+  useEffect(() => field.current?.select(), []);
+  const onKey = (event: KeyboardEvent) => {
+    // The keys of the field are its own: the arrows move among links, and Escape closes the dialog.
+    event.stopPropagation();
+    if (event.key !== "Escape") return;
+    event.preventDefault();
+    leave();
+  };
+  return (
+    <form
+      className="views-rename"
+      onKeyDown={onKey}
+      onSubmit={(event) => {
+        event.preventDefault();
+        const next = text.trim();
+        if (busy || next === "") return;
+        if (next === name) leave();
+        else save(next);
+      }}
+    >
+      <input
+        ref={field}
+        className="input"
+        aria-label={t`Name of ${name}`}
+        maxLength={80}
+        required
+        value={text}
+        onChange={(event) => setText(event.target.value)}
+      />
+      <Button size="small" kind="primary" type="submit" busy={busy}>
+        <Trans>Save</Trans>
+      </Button>
+      <Button size="small" kind="quiet" onClick={leave}>
+        <Trans>Cancel</Trans>
+      </Button>
+    </form>
   );
 }

@@ -258,3 +258,24 @@ async fn a_second_process_of_a_node_replaces_the_first() {
     one.is(|it| *it == Standing::Replaced).await;
     again.is_active().await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn the_lag_of_a_node_is_the_time_since_its_last_renewal() {
+    let cluster = Cluster::new(TERM);
+    let one = Member::join(&cluster, 1).await;
+    one.is_active().await;
+    let two = Member::join(&cluster, 2).await;
+    two.follows(1).await;
+    let lag = || {
+        let view = one.membership.view().borrow().clone().expect("it was read");
+        let node = view.node(NodeId(2)).expect("it has joined");
+        let report = Report::read(node).expect("it has renewed");
+        assert_eq!(report.term(), TERM);
+        report.heard_ago(node)
+    };
+    tokio::time::sleep(2 * TERM).await;
+    assert!(lag() <= RENEW, "{:?}", lag());
+    drop(two);
+    tokio::time::sleep(3 * TERM).await;
+    assert!(lag() > 2 * TERM && lag() <= 3 * TERM, "{:?}", lag());
+}

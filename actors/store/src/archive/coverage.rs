@@ -32,6 +32,47 @@ pub struct BackupNote {
     pub reaches_ms: Option<u64>,
 }
 
+/// The finding of a verification of a backup.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Finding {
+    /// Every chunk is intact, and a trial restored the backup and opened it.
+    Restores,
+    /// Every chunk is intact; no restore was tried.
+    Intact,
+    /// A chunk is damaged or missing, or the trial failed.
+    Damaged,
+}
+
+impl Finding {
+    /// All findings.
+    pub const ALL: [Self; 3] = [Self::Restores, Self::Intact, Self::Damaged];
+
+    /// The name on the wire.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Restores => "restores",
+            Self::Intact => "intact",
+            Self::Damaged => "damaged",
+        }
+    }
+}
+
+/// The last verification of a backup.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VerificationNote {
+    /// Its end, in milliseconds since 1970.
+    pub at_ms: u64,
+    /// The name of the backup in its repository.
+    pub backup: String,
+    /// The finding.
+    pub finding: Finding,
+    /// The damage, in words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub detail: Option<String>,
+}
+
 /// The archive, as far as it protects the store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ArchiveState {
@@ -50,6 +91,8 @@ pub struct Protection {
     pub lineage: u32,
     /// The last backup that the store knows of.
     pub backup: Option<BackupNote>,
+    /// The last verification of a backup that the store knows of.
+    pub verification: Option<VerificationNote>,
     /// The archive, if there is one.
     pub archive: Option<ArchiveState>,
 }
@@ -94,6 +137,8 @@ struct Note {
     /// The archive holds every group behind this one; `None` while it takes none.
     since: Option<u64>,
     backup: Option<BackupNote>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    verification: Option<VerificationNote>,
 }
 
 impl Note {
@@ -143,6 +188,10 @@ impl Coverage {
         self.note().backup
     }
 
+    pub(crate) fn verification(&self) -> Option<VerificationNote> {
+        self.note().verification.clone()
+    }
+
     /// The archive `id` has every group behind `since`.
     pub(crate) fn begins(&self, id: &str, since: u64) {
         self.change(|note| (note.archive, note.since) = (Some(id.to_owned()), Some(since)));
@@ -167,6 +216,13 @@ impl Coverage {
             return self.write(&note);
         }
         Ok(())
+    }
+
+    /// A backup was verified.
+    pub(crate) fn verified(&self, verification: VerificationNote) -> io::Result<()> {
+        let mut note = self.note();
+        note.verification = Some(verification);
+        self.write(&note)
     }
 
     fn change(&self, change: impl FnOnce(&mut Note)) {
@@ -204,7 +260,8 @@ mod tests {
             fault: fault.map(str::to_owned),
             continues_backup: coverage.continues_backup(),
         };
-        Protection { lineage: 1, backup: coverage.backup(), archive: Some(archive) }
+        let (backup, verification) = (coverage.backup(), coverage.verification());
+        Protection { lineage: 1, backup, verification, archive: Some(archive) }
     }
 
     #[test]
@@ -233,5 +290,24 @@ mod tests {
         assert_eq!(protection(&again, None).fault(), None);
         assert_eq!(protection(&again, None).restorable(9_000), Some((4_000, 9_000)));
         assert_eq!((again.since("a"), again.since("b")), (Some(130), None));
+    }
+
+    #[test]
+    fn the_last_verification_stays_whatever_becomes_of_the_archive() {
+        let directory = tempfile::tempdir().expect("a directory can be had");
+        let read = || Coverage::read(directory.path()).expect("it can be read");
+        let verified = |at_ms, finding, detail: Option<&str>| {
+            let (backup, detail) = ("20261121T100000.000Z".to_owned(), detail.map(str::to_owned));
+            VerificationNote { at_ms, backup, finding, detail }
+        };
+        assert_eq!(read().verification(), None);
+        read().verified(verified(1, Finding::Restores, None)).expect("it is written");
+        let damaged = verified(2, Finding::Damaged, Some("a chunk is missing"));
+        read().verified(damaged.clone()).expect("it is written");
+        let coverage = read();
+        coverage.begins("a", 70);
+        coverage.backed_up(backup(80, 1_000)).expect("it is written");
+        coverage.breaks(None);
+        assert_eq!(read().verification(), Some(damaged));
     }
 }

@@ -191,10 +191,11 @@ async fn partitions(link: &Link) -> Result<Vec<PartitionRow>, Error> {
 async fn nodes(link: &Link) -> Result<Vec<NodeRow>, Error> {
     let found = link.read(|client| async move {
         let nodes = "SELECT id, incarnation, address, version, draining, report, \
-                     GREATEST(0, extract(epoch FROM expires - clock_timestamp()) * 1000)::bigint \
+                     (extract(epoch FROM expires - clock_timestamp()) * 1000)::bigint \
                      FROM callboard.node ORDER BY id";
         client.query_typed(nodes, &[]).await
     });
+    let millis = |count: i64| Duration::from_millis(u64::try_from(count).unwrap_or(0));
     let node = |row: &tokio_postgres::Row| NodeRow {
         id: NodeId(row.get::<_, Uuid>(0).0),
         incarnation: row.get::<_, i64>(1).cast_unsigned(),
@@ -202,7 +203,8 @@ async fn nodes(link: &Link) -> Result<Vec<NodeRow>, Error> {
         version: row.get(3),
         is_draining: row.get(4),
         report: Bytes::copy_from_slice(row.get(5)),
-        expires_in: Duration::from_millis(row.get::<_, i64>(6).cast_unsigned()),
+        expires_in: millis(row.get(6)),
+        expired_for: millis(-row.get::<_, i64>(6)),
     };
     Ok(found.await?.iter().map(node).collect())
 }

@@ -7,8 +7,8 @@ use super::*;
 use crate::batch::{Batch, BatchId};
 use crate::testing::memory::MemoryStore;
 use crate::{
-    Epoch, LogId, Outcome, Page, Partition, PartitionSet, Query, ReadFuture, Record, Row, Stats,
-    Ticket,
+    Epoch, LogId, Measured, Outcome, Page, Partition, PartitionSet, Query, ReadFuture, Record, Row,
+    Stats, Ticket,
 };
 
 const ENVIRONMENT: u8 = 1;
@@ -229,6 +229,9 @@ impl Store for Interrupted {
     }
     fn epoch(&self, partition: Partition) -> Option<Epoch> {
         self.0.epoch(partition)
+    }
+    fn measure(&self, after: Vec<u8>) -> ReadFuture<'_, Measured> {
+        self.0.measure(after)
     }
     fn stats(&self) -> Stats {
         self.0.stats()

@@ -59,6 +59,7 @@ macro_rules! contract_tests {
             a_scan_is_in_order_and_within_its_bounds,
             answers_can_be_read_at_once,
             an_empty_batch_is_committed,
+            a_measurement_counts_the_rows_of_each_table,
             log_numbers_are_dense_and_survive,
             log_records_of_every_size_are_read_back,
             a_trimmed_log_goes_on_counting,

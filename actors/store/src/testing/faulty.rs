@@ -12,7 +12,7 @@ use tokio::sync::{mpsc, oneshot};
 use crate::batch::{Batch, Epoch, Key, LogId, Partition};
 use crate::ownership::PartitionSet;
 use crate::query::{Page, Query};
-use crate::{Error, Outcome, ReadFuture, Record, Row, Stats, Store, Ticket};
+use crate::{Error, Measured, Outcome, ReadFuture, Record, Row, Stats, Store, Ticket};
 
 /// The failure of a commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -150,6 +150,10 @@ impl Store for FaultyStore {
 
     fn epoch(&self, partition: Partition) -> Option<Epoch> {
         self.inner.epoch(partition)
+    }
+
+    fn measure(&self, after: Vec<u8>) -> ReadFuture<'_, Measured> {
+        self.inner.measure(after)
     }
 
     fn stats(&self) -> Stats {

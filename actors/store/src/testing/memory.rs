@@ -17,7 +17,8 @@ use tokio::sync::mpsc;
 use crate::batch::{Batch, Epoch, Key, LogId, Partition};
 use crate::ownership::{NodeId, PartitionSet};
 use crate::query::{Page, Query};
-use crate::{Error, Outcome, ReadFuture, Record, Row, Stats, Store, Ticket};
+use crate::row::disk_key;
+use crate::{Error, Measured, Outcome, ReadFuture, Record, Row, Size, Stats, Store, Ticket};
 
 pub use cluster::Cluster;
 
@@ -162,6 +163,17 @@ impl Store for MemoryStore {
 
     fn epoch(&self, partition: Partition) -> Option<Epoch> {
         self.process(|process| process.epochs[usize::from(partition.0)])
+    }
+
+    fn measure(&self, _: Vec<u8>) -> ReadFuture<'_, Measured> {
+        self.read(|database| {
+            let mut measured = Measured::default();
+            for (key, row) in &database.disk.rows {
+                let bytes = (1 + key.0.len() + row.value.len()) as u64;
+                measured.add(&disk_key(key), Size { rows: 1, bytes });
+            }
+            measured
+        })
     }
 
     fn stats(&self) -> Stats {

@@ -24,6 +24,12 @@ fn found(status: &Value, now: Timestamp) -> Finding {
             detail.split_once(": ").unwrap_or((detail, "look at the server's log"));
         return Finding::warn(CHECK, detail, advice);
     }
+    let verified = &status["lastVerification"];
+    if verified["result"] == "damaged" {
+        let backup = verified["backup"].as_str().unwrap_or_default();
+        let detail = format!("backup {backup} is damaged, as its last verification found");
+        return Finding::warn(CHECK, detail, "make another one: callboard backup create");
+    }
     let advice = "callboard backup create --in DIRECTORY; docs/how-to/backup.md has a timer";
     let text = |value: &Value| value.as_str().and_then(|text| text.parse::<Timestamp>().ok());
     let restorable = &status["restorable"];
@@ -55,6 +61,9 @@ mod tests {
         let gap = json!({"status": "degraded", "detail": "the archive has a gap: make a backup"});
         let found = of(json!({"restorable": restorable, "archive": gap}));
         assert_eq!((found.is_ok(), found.detail()), (false, "the archive has a gap"));
+        let verified = json!({"result": "damaged", "backup": "20261120T000000.000Z"});
+        let found = of(json!({"restorable": restorable, "lastVerification": verified}));
+        assert!(!found.is_ok() && found.detail().contains("is damaged"), "{found:?}");
         assert!(of(json!({})).detail().contains("knows of no backup"));
     }
 }

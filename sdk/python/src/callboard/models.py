@@ -810,6 +810,22 @@ class LastBackup(Base):
     """The number of its last group."""
 
 
+class LastVerification(Base):
+    """A verification of a backup."""
+
+    at: AwareDatetime
+    """Its end."""
+    backup: str
+    """The name of the backup in its repository."""
+    detail: str | None = None
+    """The damage, in words."""
+    result: str
+    """
+    restores: every chunk is intact, and a trial restored and opened the backup; intact: no restore was tried;
+    damaged.
+    """
+
+
 class Limits(Base):
     """The limits of a model; a member that is left out is unlimited."""
 
@@ -940,10 +956,17 @@ class Node(Base):
     """The milliseconds until its term ends, unless it is renewed."""
     id: str
     """32 hexadecimal digits."""
+    last_heard_ms: int | None = None
+    """
+    The milliseconds since its last renewal: how far the cluster's knowledge of the node lags behind it. Absent
+    before the first.
+    """
     partitions: int
     """The number of partitions that it owns, of 256."""
     status: str
     """active, standby, or lost once its term is over without a sign of life."""
+    term_ms: int | None = None
+    """The length of its term in milliseconds; absent before its first renewal."""
     version: str
     """The version of the node's program."""
 
@@ -1331,6 +1354,20 @@ class StepReview(Base):
     """Texts beside the output, with `{{…}}`."""
 
 
+class StoredKind(Base):
+    """A kind of data."""
+
+    bytes: int
+    """The bytes of the rows as they are stored, without what the database adds to them."""
+    name: str
+    """
+    tasks, texts, executions, steps, approvals, reviews, histories, plans, templates, schedules, batches, files,
+    deliveries, events, audit, accounts, budgets, idempotency or other.
+    """
+    rows: int
+    """The number of rows; of events, the number of events."""
+
+
 class Tally(Base):
     """The decisions on some outputs: each is approved, edited, rejected or unreviewed."""
 
@@ -1467,7 +1504,7 @@ class View(Base):
     name: str
     """The name."""
     page: str
-    """The list: the first part of the address of its page."""
+    """The list: the path of its page."""
     query: str
     """The query string of the list's address, without its `?`."""
     shared: bool
@@ -1579,6 +1616,23 @@ class BackupReport(Base):
     """The lineage of the data directory, from the beginning of the stream."""
     group: Annotated[int, Field(ge=0, le=9007199254740991)]
     """The number of the last group of the stream."""
+
+
+class BackupVerification(Base):
+    model_config: ClassVar[ConfigDict] = ConfigDict(
+        extra="forbid",
+    )
+    id: Annotated[str, Field(max_length=64, min_length=1)]
+    """The name of the backup in its repository."""
+    lineage: Annotated[int, Field(ge=0, le=4294967295)]
+    """The lineage of the data directory, as the backup has it."""
+    result: Literal["restores", "intact", "damaged"]
+    """
+    The finding: every chunk is intact and the backup restores, it is intact and no restore was tried, or it is
+     damaged.
+    """
+    detail: Annotated[str | None, Field(max_length=1000, min_length=1)] = None
+    """The damage, in words."""
 
 
 class BulkFilter(Base):
@@ -1881,8 +1935,8 @@ class CreateView(Base):
     )
     name: Annotated[str, Field(max_length=80, min_length=1)]
     """The name, for people."""
-    page: Literal["tasks", "executions", "review", "batches", "templates", "plans", "schedules"]
-    """The list: the first part of the address of its page."""
+    page: Literal["tasks", "executions", "review", "batches", "templates", "plans", "schedules", "review/decided", "admin/deliveries", "admin/audit"]
+    """The list: the path of its page."""
     query: Annotated[str, Field(max_length=2048)]
     """The query string of the list's address, without its `?`: at most 2,048 bytes."""
     shared: bool | None = None
@@ -2389,6 +2443,8 @@ class BackupStatus(Base):
     """The archive of the journal; absent without one."""
     last_backup: LastBackup | None = None
     """The last complete backup that the server was told of."""
+    last_verification: LastVerification | None = None
+    """The last verification of a backup that the server was told of."""
     restorable: Restorable | None = None
     """The moments to which the last backup, and the archive behind it, restore the server; absent without a backup."""
 
@@ -2821,6 +2877,21 @@ class StepResult(Base):
     """
     waiting_until: AwareDatetime | None = None
     """The end of the wait, if it is known: the earliest for a model or a retry, the latest for a signal."""
+
+
+class Storage(Base):
+    """The rows and bytes of each kind of data, of all projects together."""
+
+    bytes: int
+    """The bytes of all kinds together."""
+    complete: bool
+    """False while the first measurement goes on: the figures are those of what it has read so far."""
+    estimated: bool
+    """True if the figures are estimated from a sample, as those of a large PostgreSQL database are."""
+    kinds: list[StoredKind]
+    """The kinds, the largest first."""
+    measured_at: AwareDatetime | None = None
+    """The time of the measurement; absent until a first one has read something."""
 
 
 class TemplateBatch(Base):

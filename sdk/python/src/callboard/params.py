@@ -44,6 +44,13 @@ class BackupReport(TypedDict):
     group: int
 
 
+class BackupVerification(TypedDict):
+    id: str
+    lineage: int
+    result: Literal["restores", "intact", "damaged"]
+    detail: NotRequired[str | None]
+
+
 class BulkFilter(TypedDict):
     status: NotRequired[list[Literal["pending", "running", "completed", "failed", "cancelled", "rejected"]] | None]
     model: NotRequired[str | None]
@@ -171,7 +178,7 @@ class CreateUser(TypedDict):
 
 class CreateView(TypedDict):
     name: str
-    page: Literal["tasks", "executions", "review", "batches", "templates", "plans", "schedules"]
+    page: Literal["tasks", "executions", "review", "batches", "templates", "plans", "schedules", "review/decided", "admin/deliveries", "admin/audit"]
     query: str
     shared: NotRequired[bool | None]
 

@@ -903,6 +903,20 @@ impl System {
         self.cb.one(Call::post(&["system", "backup"]).json(&json(&body)), false).await
     }
 
+    /// Say that a backup was verified, and the finding, as `callboard backup verify` does.
+    ///
+    /// # Errors
+    /// The server refuses it, or cannot be reached ([`Error`]).
+    pub async fn report_verification(
+        &self,
+        body: impl Into<types::BackupVerification>,
+    ) -> Result<types::BackupStatus, Error> {
+        let body: types::BackupVerification = body.into();
+        self.cb
+            .one(Call::post(&["system", "backup", "verification"]).json(&json(&body)), false)
+            .await
+    }
+
     /// True if no task is leased, and why.
     ///
     /// # Errors
@@ -926,6 +940,14 @@ impl System {
     /// The server refuses it, or cannot be reached ([`Error`]).
     pub async fn resume(&self) -> Result<types::Pause, Error> {
         self.cb.one(Call::delete(&["system", "pause"]), false).await
+    }
+
+    /// The rows and bytes of each kind of data, measured when somebody asks, and at most once a minute.
+    ///
+    /// # Errors
+    /// The server refuses it, or cannot be reached ([`Error`]).
+    pub async fn storage(&self) -> Result<types::Storage, Error> {
+        self.cb.one(Call::get(&["system", "storage"]), false).await
     }
 
     /// The usage of the tasks whose results came in a period and that are still stored, in groups; at most 100,000 tasks.

@@ -391,9 +391,44 @@ pub struct BackupStatus {
     /// The last complete backup that the server was told of.
     #[serde(rename = "lastBackup", default, skip_serializing_if = "Option::is_none")]
     pub last_backup: Option<LastBackup>,
+    /// The last verification of a backup that the server was told of.
+    #[serde(rename = "lastVerification", default, skip_serializing_if = "Option::is_none")]
+    pub last_verification: Option<LastVerification>,
     /// The moments to which the last backup, and the archive behind it, restore the server; absent without a backup.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restorable: Option<Restorable>,
+}
+
+/// As the server's documentation says.
+#[derive(Clone, PartialEq, Serialize, Deserialize, Debug)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct BackupVerification {
+    /// The name of the backup in its repository.
+    pub id: String,
+    /// The lineage of the data directory, as the backup has it.
+    pub lineage: u64,
+    /// The finding: every chunk is intact and the backup restores, it is intact and no restore was tried, or it is
+    ///  damaged.
+    pub result: String,
+    /// The damage, in words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub detail: Option<String>,
+}
+
+impl BackupVerification {
+    /// The members that there must be.
+    #[must_use]
+    pub fn new(id: impl Into<String>, lineage: u64, result: impl Into<String>) -> Self {
+        Self { id: id.into(), lineage, result: result.into(), detail: None }
+    }
+
+    /// The damage, in words.
+    #[must_use]
+    pub fn detail(mut self, value: impl Into<String>) -> Self {
+        self.detail = Some(value.into());
+        self
+    }
 }
 
 /// A batch as it was created.
@@ -2789,7 +2824,7 @@ impl CreateUser {
 pub struct CreateView {
     /// The name, for people.
     pub name: String,
-    /// The list: the first part of the address of its page.
+    /// The list: the path of its page.
     pub page: String,
     /// The query string of the list's address, without its `?`: at most 2,048 bytes.
     pub query: String,
@@ -4542,6 +4577,22 @@ pub struct LastBackup {
     pub group: u64,
 }
 
+/// A verification of a backup.
+#[derive(Clone, PartialEq, Serialize, Deserialize, Debug)]
+#[non_exhaustive]
+pub struct LastVerification {
+    /// Its end.
+    pub at: String,
+    /// The name of the backup in its repository.
+    pub backup: String,
+    /// The damage, in words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub detail: Option<String>,
+    /// restores: every chunk is intact, and a trial restored and opened the backup; intact: no restore was tried;
+    /// damaged.
+    pub result: String,
+}
+
 /// The limits of a model; a member that is left out is unlimited.
 #[derive(Clone, PartialEq, Serialize, Deserialize, Debug)]
 #[non_exhaustive]
@@ -5297,10 +5348,17 @@ pub struct Node {
     pub expires_in_ms: u64,
     /// 32 hexadecimal digits.
     pub id: String,
+    /// The milliseconds since its last renewal: how far the cluster's knowledge of the node lags behind it. Absent
+    /// before the first.
+    #[serde(rename = "lastHeardMs", default, skip_serializing_if = "Option::is_none")]
+    pub last_heard_ms: Option<u64>,
     /// The number of partitions that it owns, of 256.
     pub partitions: u64,
     /// active, standby, or lost once its term is over without a sign of life.
     pub status: String,
+    /// The length of its term in milliseconds; absent before its first renewal.
+    #[serde(rename = "termMs", default, skip_serializing_if = "Option::is_none")]
+    pub term_ms: Option<u64>,
     /// The version of the node's program.
     pub version: String,
 }
@@ -7705,6 +7763,36 @@ impl StepReviewRequest {
     }
 }
 
+/// The rows and bytes of each kind of data, of all projects together.
+#[derive(Clone, PartialEq, Serialize, Deserialize, Debug)]
+#[non_exhaustive]
+pub struct Storage {
+    /// The bytes of all kinds together.
+    pub bytes: u64,
+    /// False while the first measurement goes on: the figures are those of what it has read so far.
+    pub complete: bool,
+    /// True if the figures are estimated from a sample, as those of a large PostgreSQL database are.
+    pub estimated: bool,
+    /// The kinds, the largest first.
+    pub kinds: Vec<StoredKind>,
+    /// The time of the measurement; absent until a first one has read something.
+    #[serde(rename = "measuredAt", default, skip_serializing_if = "Option::is_none")]
+    pub measured_at: Option<String>,
+}
+
+/// A kind of data.
+#[derive(Clone, PartialEq, Serialize, Deserialize, Debug)]
+#[non_exhaustive]
+pub struct StoredKind {
+    /// The bytes of the rows as they are stored, without what the database adds to them.
+    pub bytes: u64,
+    /// tasks, texts, executions, steps, approvals, reviews, histories, plans, templates, schedules, batches, files,
+    /// deliveries, events, audit, accounts, budgets, idempotency or other.
+    pub name: String,
+    /// The number of rows; of events, the number of events.
+    pub rows: u64,
+}
+
 /// The decisions on some outputs: each is approved, edited, rejected or unreviewed.
 #[derive(Clone, PartialEq, Serialize, Deserialize, Debug)]
 #[non_exhaustive]
@@ -8470,7 +8558,7 @@ pub struct View {
     pub id: String,
     /// The name.
     pub name: String,
-    /// The list: the first part of the address of its page.
+    /// The list: the path of its page.
     pub page: String,
     /// The query string of the list's address, without its `?`.
     pub query: String,

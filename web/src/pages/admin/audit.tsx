@@ -6,11 +6,13 @@ import { usePage, useRows } from "../../api/hooks";
 import { count, tail } from "../../lib/format";
 import { useParams } from "../../lib/search";
 import { Button, Empty, Failed, Loading } from "../../ui/basics";
+import { FilterBar, without } from "../../ui/chips";
 import { type Column, Table } from "../../ui/table";
 import { Ago } from "../../ui/time";
 import { Search } from "../definition/search";
 
 type Entry = ItemOf<"/api/audit">;
+const NAMES = ["action", "actor", "since", "until"];
 
 export default function Audit() {
   const [params, set] = useParams();
@@ -113,6 +115,15 @@ export default function Audit() {
         <span className="faint small">UTC</span>
         <span className="faint">{list.data ? count(list.total) : ""}</span>
       </div>
+      <FilterBar
+        page="admin/audit"
+        names={NAMES}
+        set={set}
+        words={{
+          actor: { of: (actor) => emails.get(actor) ?? tail(actor) },
+          since: { word: t`From day`, of: (day) => day },
+        }}
+      />
       {list.error ? (
         <Failed error={list.error} retry={() => void list.refetch()} />
       ) : !list.data ? (
@@ -120,9 +131,7 @@ export default function Audit() {
       ) : list.rows.length === 0 ? (
         <Empty title={t`No entry matches`}>
           {isFiltered && (
-            <Button
-              onClick={() => set({ actor: undefined, action: undefined, since: undefined, until: undefined })}
-            >
+            <Button onClick={() => set(without(NAMES))}>
               <Trans>Show all</Trans>
             </Button>
           )}

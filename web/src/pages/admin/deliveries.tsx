@@ -11,6 +11,7 @@ import { useParams } from "../../lib/search";
 import { useLive } from "../../live/live";
 import { useMay } from "../../session/session";
 import { Button, Command, Empty, Failed, Loading } from "../../ui/basics";
+import { FilterBar, without } from "../../ui/chips";
 import { Dialog } from "../../ui/dialog";
 import { Status } from "../../ui/status";
 import { type Column, Table } from "../../ui/table";
@@ -18,6 +19,8 @@ import { Ago } from "../../ui/time";
 import { toast, toastError } from "../../ui/toast";
 
 type Delivery = ItemOf<"/api/webhooks/deliveries">;
+const NAMES = ["status", "taskId"];
+const WORDS = { taskId: { of: tail } };
 
 export default function Deliveries() {
   useLive(["webhook.*"]);
@@ -151,11 +154,6 @@ export default function Deliveries() {
           <option value="delivered">{t`delivered`}</option>
           <option value="dead">{t`dead`}</option>
         </select>
-        {taskId && (
-          <Button size="small" icon="cross" onClick={() => set({ taskId: undefined })}>
-            <Trans>Only of {tail(taskId)}</Trans>
-          </Button>
-        )}
         <span className="faint grow">{list.data ? count(list.total) : ""}</span>
         {may("webhooks: read secret") && (
           <Button onClick={() => void show()}>
@@ -163,6 +161,7 @@ export default function Deliveries() {
           </Button>
         )}
       </div>
+      <FilterBar page="admin/deliveries" names={NAMES} set={set} words={WORDS} />
       {list.error ? (
         <Failed error={list.error} retry={() => void list.refetch()} />
       ) : !list.data ? (
@@ -170,7 +169,7 @@ export default function Deliveries() {
       ) : list.rows.length === 0 ? (
         status || taskId ? (
           <Empty title={t`No delivery matches`}>
-            <Button onClick={() => set({ status: undefined, taskId: undefined })}>
+            <Button onClick={() => set(without(NAMES))}>
               <Trans>Show all</Trans>
             </Button>
           </Empty>

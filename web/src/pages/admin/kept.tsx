@@ -16,6 +16,12 @@ const SHOWN = 5;
 /** A backup that is older is marked: one a night is usual. */
 const OLD = 36 * 3_600_000;
 
+const FINDINGS: Record<string, string> = {
+  restores: t`It restores:`,
+  intact: t`Every checksum is right, and no restore was tried:`,
+  damaged: t`It is damaged:`,
+};
+
 /** The moments to which the server can be restored, as the command line has told of its backups. */
 function Restorable({ archive, lastBackup, restorable }: Schemas["BackupStatus"]) {
   if (!restorable || !lastBackup) return null;
@@ -30,6 +36,33 @@ function Restorable({ archive, lastBackup, restorable }: Schemas["BackupStatus"]
           Can be restored to the moment <Ago at={restorable.from} />.
         </Trans>
       )}
+    </p>
+  );
+}
+
+/** The last verification that a command has told of. */
+function Verified({ lastBackup, lastVerification: last }: Schemas["BackupStatus"]) {
+  if (!last) {
+    return (
+      lastBackup && (
+        <p>
+          <Mark tone="warn" icon="warn">
+            <Trans>no backup was verified yet</Trans>
+          </Mark>
+        </p>
+      )
+    );
+  }
+  const isDamaged = last.result === "damaged";
+  return (
+    <p>
+      <Mark tone={isDamaged ? "bad" : "good"} icon={isDamaged ? "cross" : "check"}>
+        <Trans>
+          verified <Ago at={last.at} />
+        </Trans>
+      </Mark>{" "}
+      {FINDINGS[last.result] ?? last.result} <code translate="no">{last.backup}</code>{" "}
+      {last.detail && <span className="soft">{visible(last.detail)}</span>}
     </p>
   );
 }
@@ -50,7 +83,12 @@ export function Backups() {
     >
       <div className="pad stack">
         <Loaded query={status} lines={1}>
-          {(known) => <Restorable {...known} />}
+          {(known) => (
+            <>
+              <Restorable {...known} />
+              <Verified {...known} />
+            </>
+          )}
         </Loaded>
         <Loaded query={read} lines={2}>
           {({ items, total }) => {

@@ -85,9 +85,24 @@ export default function Nodes() {
     {
       id: "term",
       header: t`Its term ends in`,
-      width: "130px",
+      width: "150px",
       number: true,
-      cell: (node) => (node.status === "lost" ? "–" : duration(node.expiresInMs)),
+      cell: (node) => {
+        if (node.status === "lost") return "–";
+        const [left, term] = [duration(node.expiresInMs), node.termMs && duration(node.termMs)];
+        return term ? t`${left} of ${term}` : left;
+      },
+    },
+    {
+      id: "lag",
+      header: t`Lag`,
+      width: "90px",
+      number: true,
+      cell: (node) => (
+        <span data-tip={t`The time since the database last heard of it`}>
+          {node.lastHeardMs === undefined ? "–" : duration(node.lastHeardMs)}
+        </span>
+      ),
     },
     {
       id: "version",
@@ -154,8 +169,9 @@ export default function Nodes() {
         </Sized>
         <p className="pad small soft">
           <Trans>
-            A term is renewed while the node lives; once it is over, another node takes over. What this page
-            shows is as it was when it was read.
+            A term is renewed while the node lives; once it is over, another node takes over. The lag is the
+            time since the last renewal: a node that stands by has no copy of the data that could be behind.
+            What this page shows is as it was when it was read.
           </Trans>
         </p>
       </Panel>

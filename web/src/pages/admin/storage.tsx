@@ -3,12 +3,13 @@ import { t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import { useApi } from "../../api/hooks";
 import { count, duration } from "../../lib/format";
-import { locale } from "../../lib/texts";
 import { useMay } from "../../session/session";
 import { Button, Loaded, Panel } from "../../ui/basics";
 import { Status } from "../../ui/status";
 import { type Sample, useMetrics, value } from "../insights/metrics";
+import { bytes } from "./bytes";
 import { Backups, Retention } from "./kept";
+import { Kinds } from "./kinds";
 
 export default function Storage() {
   const mayAudit = useMay()("audit: read");
@@ -53,6 +54,7 @@ export default function Storage() {
         </Loaded>
       </Panel>
       <Loaded query={metrics}>{(samples) => <Stored samples={samples} />}</Loaded>
+      <Kinds />
       {mayAudit && <Backups />}
       {mayAudit && <Retention />}
     </>
@@ -134,14 +136,4 @@ function Fact({ name, children }: { name: string; children: string }) {
       <dd>{children}</dd>
     </>
   );
-}
-
-export function bytes(value: number | undefined): string | undefined {
-  if (value === undefined) return undefined;
-  const units = ["B", "KiB", "MiB", "GiB", "TiB"];
-  let size = value;
-  let unit = 0;
-  for (; size >= 1024 && unit < units.length - 1; unit++) size /= 1024;
-  const digits = unit > 0 && size < 10 ? 1 : 0;
-  return `${size.toLocaleString(locale, { maximumFractionDigits: digits, minimumFractionDigits: digits })} ${units[unit]}`;
 }

@@ -148,12 +148,7 @@ export default function Batches() {
         </select>
         <TextFilter name="tags" label={t`Tags`} params={params} set={set} />
       </Filters>
-      <FilterBar
-        page="batches"
-        names={NAMES}
-        set={set}
-        clear={() => set(Object.fromEntries(NAMES.map((name) => [name, undefined])))}
-      />
+      <FilterBar page="batches" names={NAMES} set={set} />
       {error && !data ? (
         <Failed error={error} retry={() => void refetch()} />
       ) : !data ? (

@@ -114,7 +114,6 @@ function List() {
   };
   const { rows, total, more, data, error, refetch } = useRows("/api/plans/executions", { query });
   const nameOf = useNameOf();
-  const clear = () => set(Object.fromEntries(NAMES.map((name) => [name, undefined])));
   return (
     <Frame view="list" total={data && total}>
       <Filters>
@@ -127,7 +126,7 @@ function List() {
         <Since name="ended" word={t`Ended`} value={params.get("ended")} set={set} />
         <Cause value={params.get("error")} set={set} />
       </Filters>
-      <FilterBar page="executions" names={NAMES} set={set} clear={clear} />
+      <FilterBar page="executions" names={NAMES} set={set} />
       {params.get("templateId") && <Outcomes templateId={params.get("templateId") as string} />}
       {error && !data ? (
         <Failed error={error} retry={() => void refetch()} />

@@ -52,12 +52,7 @@ export default function Groups() {
         <TextFilter name="tags" label={t`Tags`} params={params} set={set} />
         <Since name="since" word={t`Started`} value={params.get("since")} set={set} />
       </Filters>
-      <FilterBar
-        page="executions"
-        names={NAMES}
-        set={set}
-        clear={() => set(Object.fromEntries(NAMES.map((name) => [name, undefined])))}
-      />
+      <FilterBar page="executions" names={NAMES} set={set} />
       {error ? (
         <Failed error={error} />
       ) : !isThere ? (

@@ -10,6 +10,7 @@ import { useParams } from "../../lib/search";
 import { visible } from "../../lib/visible";
 import { useMay } from "../../session/session";
 import { Button, Empty, Failed, Loaded, Loading, PageFrame, Panel } from "../../ui/basics";
+import { FilterBar, without } from "../../ui/chips";
 import { RunExample } from "../../ui/example";
 import { type Column, Table } from "../../ui/table";
 import { Tabs } from "../../ui/tabs";
@@ -50,6 +51,7 @@ export default function Plans() {
 }
 
 type Row = ItemOf<"/api/plans">;
+const NAMES = ["search", "tags"];
 
 const COLUMNS: Column<Row>[] = [
   {
@@ -124,6 +126,7 @@ function List() {
         <Search label={t`Tags`} name="tags" />
         <span className="faint">{list.data ? t`${count(list.total)} found` : ""}</span>
       </div>
+      <FilterBar page="plans" names={NAMES} set={set} />
       {list.error ? (
         <Failed error={list.error} retry={() => void list.refetch()} />
       ) : !list.data ? (
@@ -131,7 +134,7 @@ function List() {
       ) : list.rows.length === 0 ? (
         search || tags ? (
           <Empty title={t`No plan matches`}>
-            <Button onClick={() => set({ search: undefined, tags: undefined })}>
+            <Button onClick={() => set(without(NAMES))}>
               <Trans>Show all</Trans>
             </Button>
           </Empty>

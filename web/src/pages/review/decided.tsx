@@ -11,6 +11,7 @@ import { visible } from "../../lib/visible";
 import { useLive } from "../../live/live";
 import { useWho } from "../../session/session";
 import { Button, Empty, Failed, Loading, PageFrame } from "../../ui/basics";
+import { FilterBar, without } from "../../ui/chips";
 import { Status } from "../../ui/status";
 import { type Column, Table } from "../../ui/table";
 import { Ago } from "../../ui/time";
@@ -18,6 +19,8 @@ import { matches } from "./select";
 
 /** Words of outputs and comments, which the server does not search, are looked for in so many of the latest. */
 const SEARCHED = 1_000;
+const NAMES = ["q", "verdict", "mine"];
+const WORDS = { mine: { word: t`By`, of: () => t`me` } };
 
 type Query = NonNullable<ParamsOf<"/api/hitl">["query"]>;
 
@@ -138,6 +141,7 @@ export default function DecidedList() {
           {list.data && (text ? t`${found.length}${named.hasNextPage ? "+" : ""} of ${total}` : total)}
         </span>
       </div>
+      <FilterBar page="review/decided" names={NAMES} set={setParams} words={WORDS} />
       {list.error ? (
         <Failed error={list.error} retry={() => void list.refetch()} />
       ) : !list.data ? (
@@ -148,7 +152,7 @@ export default function DecidedList() {
         <Empty
           title={t`Nothing matches`}
           action={
-            <Button onClick={() => setParams({ q: undefined, mine: undefined, verdict: undefined })}>
+            <Button onClick={() => setParams(without(NAMES))}>
               <Trans>Clear the filters</Trans>
             </Button>
           }

@@ -12,7 +12,7 @@ import { useParams } from "../../lib/search";
 import { useLive } from "../../live/live";
 import { useMay, useWho } from "../../session/session";
 import { Button, Failed, Loaded, Loading } from "../../ui/basics";
-import { FilterBar } from "../../ui/chips";
+import { FilterBar, without } from "../../ui/chips";
 import { useStable } from "../../ui/stable";
 import { toast } from "../../ui/toast";
 import { AGES, agedQuery } from "./ages";
@@ -203,7 +203,7 @@ export default function Review() {
 
   const steps = useMemo(() => [...new Set(rows.map(groupOf))].sort(), [rows]);
   const queues = useMemo(() => [...new Set(rows.map((each) => each.queue))].sort(), [rows]);
-  const clear = () => setParams(Object.fromEntries(NAMES.map((name) => [name, undefined])));
+  const clear = () => setParams(without(NAMES));
 
   return (
     <div className="review" data-open={taskId !== undefined}>
@@ -290,7 +290,7 @@ export default function Review() {
               {isNewestFirst ? t`Newest first` : t`Oldest first`}
             </button>
           </div>
-          <FilterBar page="review" names={NAMES} set={setParams} clear={clear} />
+          <FilterBar page="review" names={NAMES} set={setParams} />
         </div>
         {chosen.size > 0 && (
           <div className="review-chosen">

@@ -9,12 +9,15 @@ import { useAgain } from "../../live/again";
 import { useLive } from "../../live/live";
 import { useMay } from "../../session/session";
 import { Empty, Failed, Loading, PageFrame } from "../../ui/basics";
+import { FilterBar } from "../../ui/chips";
 import { Mark, Status } from "../../ui/status";
 import { type Column, Table } from "../../ui/table";
 import { Ago } from "../../ui/time";
 import { type Schedule, stateOf, TOO_MANY, useFailures } from "./read";
 import { Both, Words } from "./times";
 import "./schedules.css";
+
+const NAMES = ["state"];
 
 export default function Schedules() {
   useEnds();
@@ -101,6 +104,7 @@ export default function Schedules() {
           <option value="paused">{t`paused`}</option>
         </select>
       </div>
+      <FilterBar page="schedules" names={NAMES} set={set} />
       {error && !data ? (
         <Failed error={error} retry={() => void refetch()} />
       ) : !data ? (

@@ -33,12 +33,13 @@ export function clockOf(zone: string, at: number): string {
 export function Both({ at, zone }: { at: string | number | undefined; zone: string }) {
   if (at === undefined) return <span className="faint">–</span>;
   const instant = typeof at === "number" ? at : Date.parse(at);
-  const [there, here] = [clockOf(zone, instant), clockOf(readersZone(), instant)];
+  const own = readersZone();
+  const [there, here] = [clockOf(zone, instant), clockOf(own, instant)];
   return (
     <span className="schedules-both">
       <time dateTime={new Date(instant).toISOString()}>{there}</time>
       {there !== here && (
-        <span className="faint small" data-tip={readersZone()}>
+        <span className="faint small" data-tip={own}>
           <Trans>{here} for you</Trans>
         </span>
       )}

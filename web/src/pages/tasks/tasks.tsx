@@ -65,7 +65,6 @@ export default function Tasks() {
   const { rows, total, more, data, error, refetch } = useRows("/api/tasks", { query });
   const isFiltered = NAMES.some((name) => params.has(name));
   const submits = params.get("submit") !== null;
-  const clear = () => set(Object.fromEntries(NAMES.map((name) => [name, undefined])));
   const change = (changes: Record<string, string | undefined>) => {
     // What is chosen may not be listed any more, and nobody cancels what they do not see.
     setChosen(new Set());
@@ -139,7 +138,7 @@ export default function Tasks() {
           ))}
         </select>
       </Filters>
-      <FilterBar page="tasks" names={NAMES} set={change} clear={clear} />
+      <FilterBar page="tasks" names={NAMES} set={change} />
       {error && !data ? (
         <Failed error={error} retry={() => void refetch()} />
       ) : !data ? (

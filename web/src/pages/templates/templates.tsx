@@ -10,6 +10,7 @@ import { useParams } from "../../lib/search";
 import { visible } from "../../lib/visible";
 import { useMay } from "../../session/session";
 import { Button, Empty, Failed, Loading, PageFrame } from "../../ui/basics";
+import { FilterBar, without } from "../../ui/chips";
 import { Published } from "../../ui/published";
 import { type Column, Table } from "../../ui/table";
 import { Search } from "../definition/search";
@@ -43,6 +44,8 @@ export default function Templates() {
 }
 
 type Row = ItemOf<"/api/templates">;
+const NAMES = ["search", "industry", "visibility", "tags"];
+const WORDS = { visibility: { of: visibilityOf } };
 const INDUSTRIES = ["legal", "finance", "devops", "marketing", "healthcare", "custom"];
 
 const COLUMNS: Column<Row>[] = [
@@ -182,6 +185,7 @@ function List() {
         <Search label={t`Tags`} name="tags" />
         <span className="faint">{list.data ? t`${count(list.total)} found` : ""}</span>
       </div>
+      <FilterBar page="templates" names={NAMES} set={set} words={WORDS} />
       {list.error ? (
         <Failed error={list.error} retry={() => void list.refetch()} />
       ) : !list.data ? (
@@ -189,11 +193,7 @@ function List() {
       ) : list.rows.length === 0 ? (
         <Empty title={isFiltered ? t`No template matches` : t`No template is visible to you`}>
           {isFiltered && (
-            <Button
-              onClick={() =>
-                set({ industry: undefined, visibility: undefined, search: undefined, tags: undefined })
-              }
-            >
+            <Button onClick={() => set(without(NAMES))}>
               <Trans>Show all</Trans>
             </Button>
           )}

@@ -14,8 +14,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use callboard_store::testing::memory::MemoryStore;
 use callboard_store::{
-    Batch, Epoch, Error, Key, LogId, Op, Outcome, Page, Partition, PartitionSet, Query, ReadFuture,
-    Record, Row, Stats, Store, Ticket,
+    Batch, Epoch, Error, Key, LogId, Measured, Op, Outcome, Page, Partition, PartitionSet, Query,
+    ReadFuture, Record, Row, Stats, Store, Ticket,
 };
 use tokio::sync::{mpsc, oneshot};
 
@@ -377,6 +377,10 @@ impl Store for Disk {
 
     fn epoch(&self, partition: Partition) -> Option<Epoch> {
         self.0.store.epoch(partition)
+    }
+
+    fn measure(&self, after: Vec<u8>) -> ReadFuture<'_, Measured> {
+        self.0.store.measure(after)
     }
 
     fn stats(&self) -> Stats {

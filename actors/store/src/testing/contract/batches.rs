@@ -2,11 +2,12 @@
 #![expect(missing_docs, reason = "the names are sentences")]
 #![expect(clippy::missing_panics_doc, reason = "a check panics if the store fails it")]
 
+use std::collections::BTreeMap;
 use std::future::{Ready, ready};
 
 use super::{Fixture, batch, commit, get, insert, key, put, value};
 use crate::batch::{Epoch, Key, MAX_ROW, Op, Partition};
-use crate::{Error, Outcome, Store};
+use crate::{Error, Outcome, Size, Store};
 
 fn epoch(store: &dyn Store) -> Epoch {
     store.epoch(Partition(7)).expect("a lone node owns every partition")
@@ -172,4 +173,44 @@ pub async fn answers_can_be_read_at_once<F: Fixture>() {
 pub async fn an_empty_batch_is_committed<F: Fixture>() {
     let fixture = F::new();
     commit(fixture.store(), Vec::new()).await;
+}
+
+/// The sizes of tables, after a whole measurement.
+async fn sizes(store: &dyn Store) -> BTreeMap<u8, Size> {
+    let (mut found, mut after): (BTreeMap<u8, Size>, _) = (BTreeMap::new(), Vec::new());
+    loop {
+        let part = store.measure(after).await.expect("the store answers");
+        assert!(!part.is_sample, "so few rows are all counted");
+        for (table, size) in part.tables {
+            if let Some(table) = table {
+                *found.entry(table).or_default() += size;
+            }
+        }
+        let Some(next) = part.next else { return found };
+        after = next;
+    }
+}
+
+pub async fn a_measurement_counts_the_rows_of_each_table<F: Fixture>() {
+    let fixture = F::new();
+    assert_eq!(sizes(fixture.store()).await, BTreeMap::new());
+    let row = |table, n: u16, bytes| {
+        let key = Key::new(table, 1, &n.to_be_bytes());
+        Op::Put { key, value: vec![7; bytes].into(), entry: None }
+    };
+    // More bytes than one part of a measurement reads.
+    for part in 0..10 {
+        commit(fixture.store(), (0..50).map(|n| row(1, part * 50 + n, 1_000)).collect()).await;
+    }
+    commit(fixture.store(), (0..3).map(|n| row(2, n, 10)).collect()).await;
+    let size = |rows: u64, value: u64| Size { rows, bytes: rows * (5 + value) };
+    let whole = BTreeMap::from([(1, size(500, 1_000)), (2, size(3, 10))]);
+    assert_eq!(sizes(fixture.store()).await, whole);
+    let fixture = fixture.reopen();
+    commit(fixture.store(), vec![Op::Delete { key: Key::new(1, 1, &7_u16.to_be_bytes()) }]).await;
+    commit(fixture.store(), vec![row(1, 8, 500)]).await;
+    let mut found = sizes(fixture.store()).await;
+    let one = found.remove(&1).expect("it has rows");
+    assert_eq!(one, Size { rows: 499, bytes: 499 * 1_005 - 500 });
+    assert_eq!(found, BTreeMap::from([(2, size(3, 10))]));
 }

@@ -177,6 +177,7 @@ impl Database {
     fn view(&self, now: Instant) -> View {
         let row = |node: &Node| NodeRow {
             expires_in: node.expires.saturating_duration_since(now),
+            expired_for: now.saturating_duration_since(node.expires),
             ..node.row.clone()
         };
         View { nodes: self.nodes.values().map(row).collect(), partitions: self.partitions.clone() }
@@ -291,6 +292,7 @@ impl Ownership for MemoryStore {
                 version: env!("CARGO_PKG_VERSION").to_owned(),
                 is_draining: false,
                 expires_in: database.term,
+                expired_for: Duration::ZERO,
                 report: Bytes::new(),
             };
             database.release(self.id, PartitionSet::ALL);

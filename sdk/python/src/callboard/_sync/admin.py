@@ -634,6 +634,22 @@ class System(Resource):
         body = given(id=id, lineage=lineage, group=group)
         return self._one(models.BackupStatus, "POST", "/api/system/backup", body=body)
 
+    def report_verification(
+        self,
+        id: str,
+        *,
+        lineage: int,
+        result: Literal["restores", "intact", "damaged"],
+        detail: str | None = None,
+    ) -> models.BackupStatus:
+        """Says that a backup was verified: its name, the lineage that it has, and the finding."""
+        body = given(id=id, lineage=lineage, result=result, detail=detail)
+        return self._one(models.BackupStatus, "POST", "/api/system/backup/verification", body=body)
+
+    def storage(self) -> models.Storage:
+        """The rows and bytes of each kind of data, of all projects together."""
+        return self._one(models.Storage, "GET", "/api/system/storage")
+
     def pause(
         self, reason: str, *, submissions: Literal["accept", "refuse"] | None = None
     ) -> models.Pause:
