@@ -17,7 +17,7 @@ use tokio::sync::mpsc;
 use crate::batch::{Batch, Epoch, Key, LogId, Partition};
 use crate::ownership::{NodeId, PartitionSet};
 use crate::query::{Page, Query};
-use crate::{Error, Outcome, ReadFuture, Record, Row, Stats, Store, Ticket};
+use crate::{Error, Outcome, ReadFuture, Record, Row, Stats, Store, Ticket, WholeRow};
 
 pub use cluster::Cluster;
 
@@ -132,6 +132,16 @@ impl Store for MemoryStore {
             });
             let rows = rows.take(limit);
             rows.map(|(key, row)| (key.clone(), row.value.clone())).collect()
+        })
+    }
+
+    fn scan_whole(&self, from: Key, to: Key, limit: usize) -> ReadFuture<'_, Vec<WholeRow>> {
+        self.read(move |database| {
+            if from >= to {
+                return Vec::new();
+            }
+            let rows = database.disk.rows.range(from..to).take(limit);
+            rows.map(|(key, row)| (key.clone(), row.value.clone(), row.entry.clone())).collect()
         })
     }
 
