@@ -299,7 +299,7 @@ impl Cells {
         let body = axum::body::to_bytes(answer.into_body(), MAX_LIST).await;
         let list: Assigned = serde_json::from_slice(&body.map_err(|error| error.to_string())?)
             .map_err(|error| format!("home's list cannot be read: {error}"))?;
-        let adopted = self.app.handle.follow_home(list.clone()).await;
+        let adopted = self.app.handle.follow_home(&follower.name, list.clone()).await;
         adopted.map_err(|error| error.to_string())?;
         *follower.known.write().unwrap_or_else(PoisonError::into_inner) = list;
         next.map(Some).ok_or_else(|| "home's list has no version".to_owned())

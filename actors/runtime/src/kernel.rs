@@ -14,6 +14,7 @@ pub(crate) mod item;
 pub(crate) mod join;
 pub(crate) mod planted;
 pub mod ports;
+pub(crate) mod standstill;
 pub(crate) mod supervisor;
 pub(crate) mod together;
 pub(crate) mod walks;

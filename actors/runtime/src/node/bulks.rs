@@ -37,10 +37,15 @@ impl Bulks {
         own.map(|(_, job)| job.clone()).collect()
     }
 
-    /// The next job to work on after `last`, round and round.
-    pub(crate) fn next(&self, last: Option<Key>) -> Option<(Environment, Job)> {
+    /// The next job to work on after `last`, round and round, of the environments that are `served`.
+    pub(crate) fn next(
+        &self,
+        last: Option<Key>,
+        served: &[Environment],
+    ) -> Option<(Environment, Job)> {
         let jobs = self.jobs();
-        let open = |(key, job): (&Key, &Job)| job.ended_at.is_none().then(|| (key.0, job.clone()));
+        let is_open = |key: &Key, job: &Job| job.ended_at.is_none() && served.contains(&key.0);
+        let open = |(key, job): (&Key, &Job)| is_open(key, job).then(|| (key.0, job.clone()));
         let after = last.and_then(|last| {
             let later = (std::ops::Bound::Excluded(last), std::ops::Bound::Unbounded);
             jobs.range(later).find_map(open)
