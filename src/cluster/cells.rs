@@ -108,7 +108,7 @@ impl Cells {
     pub(super) fn way(&self, request: &mut Request, note: Note) -> Way {
         let path = request.uri().path();
         if let (Own::Home, Some(cell)) = (&self.own, path.strip_prefix(LIST))
-            && note.hops > 0
+            && note.is_of_cell()
         {
             let (app, cell) = (Arc::clone(&self.app), cell.to_owned());
             let has = http::parameter(request.uri().query(), "version").unwrap_or_default();

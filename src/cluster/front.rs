@@ -340,8 +340,7 @@ impl Front {
 
     /// Asks another cell; `None` if none of the nodes answers.
     pub(super) async fn ask(&self, nodes: &[Url], path: &str) -> Option<Response> {
-        let client = SocketAddr::from(([0, 0, 0, 0], 0));
-        let note = Note { hops: 0, client, certificate: Certificate::NotAsked, person: None };
+        let note = Note::of_cell();
         for node in nodes {
             let request = Request::get(path).header(HOST, node.authority()).body(Body::empty());
             let (_, request) = self.outgoing(note, request.ok()?);
