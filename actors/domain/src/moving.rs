@@ -24,6 +24,9 @@ use crate::project::Project;
 /// has left it.
 const REMEMBERED: usize = 16;
 
+/// The move of a project that stands still because home names another cell for it, and no move leads there.
+const NO_MOVE: MoveId = MoveId::from_u128(0);
+
 /// A move that has not switched yet.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Moving {
@@ -127,6 +130,13 @@ pub fn order(own: Option<&str>, is_here: bool, part: Option<&Part>, given: &Proj
     let is_ours = given.cell.as_deref() == own;
     let has_moved = |id| given.moves.iter().any(|moved| moved.id == id);
     let goes_on = |id| given.moving.as_ref().is_some_and(|moving| moving.id == id);
+    if given.deleted_at.is_some() {
+        return match part.map(|part| part.stage) {
+            Some(Stage::Leaving) => Order::Release,
+            Some(Stage::Coming | Stage::Copied) => Order::Drop,
+            Some(Stage::Left | Stage::Dropped) | None => Order::Stay,
+        };
+    }
     let comes = given.moving.as_ref().filter(|moving| moving.to.as_deref() == own);
     match (part.map(|part| (part.stage, part.id)), is_here) {
         (Some((Stage::Leaving, id)), _) if is_ours => {
@@ -154,6 +164,8 @@ pub fn order(own: Option<&str>, is_here: bool, part: Option<&Part>, given: &Proj
         }
         (None | Some((Stage::Left | Stage::Dropped, _)), true) => match &given.moving {
             Some(moving) if is_ours => Order::Freeze(moving.id),
+            // This cell, or home, was restored from a backup: two cells would do the same work.
+            Some(_) | None if !is_ours => Order::Freeze(NO_MOVE),
             Some(_) | None => Order::Stay,
         },
         (None | Some((Stage::Left | Stage::Dropped, _)), false) => match comes {
@@ -378,13 +390,22 @@ mod tests {
 
     #[test]
     fn a_home_that_is_older_than_a_cell_removes_nothing() {
-        let elsewhere = Project { cell: Some("oslo".into()), ..project() };
+        let elsewhere = elsewhere_of("oslo");
         let mut source = Cell(Some("berlin"), true, Some(part(1, Stage::Leaving)));
         assert_eq!(source.take(&elsewhere), Order::Stay);
         let mut open = Cell(Some("berlin"), true, None);
+        assert_eq!(open.take(&elsewhere), Order::Freeze(NO_MOVE), "it acts in another cell");
         assert_eq!(open.take(&elsewhere), Order::Stay);
+        assert_eq!(open.clone().take(&elsewhere_of("berlin")), Order::Release);
         let moved = Project { moves: vec![Moved { id: id(1), from: None, at: NOW }], ..elsewhere };
         assert_eq!(open.take(&moved), Order::Stay, "the cell knows of no move");
         assert_eq!(source.take(&moved), Order::Leave);
+        let deleted = Project { deleted_at: Some(NOW), ..elsewhere_of("berlin") };
+        assert_eq!(open.take(&deleted), Order::Release);
+        assert_eq!(open.take(&deleted), Order::Stay);
+    }
+
+    fn elsewhere_of(cell: &str) -> Project {
+        Project { cell: Some(cell.into()), ..project() }
     }
 }

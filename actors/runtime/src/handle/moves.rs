@@ -23,6 +23,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::Handle;
 use crate::items::accounts::Message;
+use crate::node::register::moves::MOVING;
 use crate::read::unreadable;
 use crate::tables::copies::{self, RECORDS, appends_of, place_of, puts_of, rows_after};
 use crate::tables::event_log;
@@ -118,6 +119,14 @@ impl Handle {
     /// [`Error::NotFound`], [`Error::InvalidState`] for a move that was given up, [`Error::Unavailable`].
     pub async fn switch_project(&self, number: u32, id: MoveId) -> Result<(), Error> {
         self.account_command(|reply| Message::SwitchProject(number, id, reply)).await
+    }
+
+    /// The refusal of a key that is not known, and that names a project of this number: the project may be on its way
+    /// between this cell and another one.
+    #[must_use]
+    pub fn unless_on_its_way(&self, refusal: Error, number: u32) -> Error {
+        let is_unknown = matches!(refusal, Error::InvalidToken(_));
+        if is_unknown && self.node.state.accounts.is_on_its_way(number) { MOVING } else { refusal }
     }
 
     /// Ready once a project stands still, because it is being moved.
@@ -238,7 +247,7 @@ impl Handle {
     /// [`NotCopied`]; the next attempt begins anew.
     pub async fn copy_project(&self, id: MoveId, source: &impl Source) -> Result<(), NotCopied> {
         let part = self.coming(id)?;
-        let head: Head = read(&ask(source, Question::Head).await?)?;
+        let head: Head = read(&ask(source, &Question::Head).await?)?;
         if head.rows > VERSION {
             let message = "a newer program runs in the other cell: upgrade this one first";
             return Err(Error::InvalidState(message.to_owned()).into());
@@ -281,7 +290,7 @@ impl Handle {
     ) -> Result<(), NotCopied> {
         let (mode, mut place) = (environment.mode(), Vec::new());
         loop {
-            let page = ask(source, Question::Rows(mode, place)).await?;
+            let page = ask(source, &Question::Rows(mode, place)).await?;
             let (ops, last) = puts_of(&page, environment).ok_or_else(broken)?;
             if ops.is_empty() {
                 return Ok(());
@@ -300,7 +309,7 @@ impl Handle {
     ) -> Result<(), NotCopied> {
         let (mode, mut after) = (environment.mode(), 0);
         loop {
-            let page = ask(source, Question::Events(mode, after)).await?;
+            let page = ask(source, &Question::Events(mode, after)).await?;
             let (ops, last) = appends_of(&page, environment).ok_or_else(broken)?;
             if ops.is_empty() {
                 return Ok(());
@@ -319,7 +328,7 @@ impl Handle {
         let (mode, mut place) = (environment.mode(), Vec::new());
         loop {
             let question = Question::DigestOfRows(mode, place.clone());
-            let there: Compared<Vec<u8>> = read(&ask(source, question).await?)?;
+            let there: Compared<Vec<u8>> = read(&ask(source, &question).await?)?;
             let here = self.compared_rows(environment, place).await?;
             if here != there {
                 return Err(NotCopied::Differs("rows"));
@@ -338,7 +347,7 @@ impl Handle {
         let (mut there, mut here) = (0, 0);
         loop {
             let question = Question::DigestOfEvents(environment.mode(), there);
-            let asked: Compared<u64> = read(&ask(source, question).await?)?;
+            let asked: Compared<u64> = read(&ask(source, &question).await?)?;
             let own = self.compared_events(environment, here).await?;
             if (asked.rows, &asked.digest) != (own.rows, &own.digest) {
                 return Err(NotCopied::Differs("events"));
@@ -349,8 +358,8 @@ impl Handle {
     }
 }
 
-async fn ask(source: &impl Source, question: Question) -> Result<Bytes, NotCopied> {
-    source.ask(&question).await.map_err(NotCopied::Source)
+async fn ask(source: &impl Source, question: &Question) -> Result<Bytes, NotCopied> {
+    source.ask(question).await.map_err(NotCopied::Source)
 }
 
 fn read<'b, T: Deserialize<'b>>(bytes: &'b Bytes) -> Result<T, NotCopied> {

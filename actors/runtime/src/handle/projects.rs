@@ -11,6 +11,7 @@ use callboard_domain::project::{Change, Member, Project};
 
 use super::Handle;
 use crate::items::accounts::{Message, NewProject};
+use crate::node::register::moves::MOVING;
 use crate::node::register::projects::may_see;
 
 impl Handle {
@@ -62,10 +63,13 @@ impl Handle {
     /// The project of an identifier or a name.
     ///
     /// # Errors
-    /// [`Error::NotFound`].
+    /// [`Error::NotFound`], [`Error::Unavailable`] for a project that is about to come to this cell.
     pub fn slot_of(&self, named: &str) -> Result<Slot, Error> {
-        let found = self.node.state.accounts.slot_named(named);
-        found.ok_or_else(|| Error::not_found("project", named))
+        let register = &self.node.state.accounts;
+        let refusal = || {
+            if register.may_come(named) { MOVING } else { Error::not_found("project", named) }
+        };
+        register.slot_named(named).ok_or_else(refusal)
     }
 
     /// The number of members of a project.

@@ -30,7 +30,7 @@ use crate::observers::metrics::KeyEnd;
 mod cells;
 mod invitations;
 mod left;
-mod moves;
+pub(crate) mod moves;
 pub(crate) mod projects;
 mod sessions;
 

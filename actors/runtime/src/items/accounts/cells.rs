@@ -72,11 +72,9 @@ impl Accounts {
         self.put_people(people).await?;
         self.drop_unnamed(&projects).await?;
         for given in projects {
-            if given.deleted_at.is_none() {
-                self.take_order(Some(own), given.clone(), Vec::new()).await?;
-                if given.cell.as_deref() != Some(own) {
-                    continue;
-                }
+            self.take_order(Some(own), given.clone(), Vec::new()).await?;
+            if given.cell.as_deref() != Some(own) {
+                continue;
             }
             match self.0.state.accounts.project(given.id) {
                 Ok(known) if given.deleted_at.is_some() => {

@@ -100,7 +100,7 @@ impl Accounts {
         match (order(own, here.is_some(), part.as_deref(), &step.given), here, part) {
             (Order::Freeze(id), Some(slot), _) => {
                 let other = step.given.moving.as_ref().and_then(|moving| moving.to.clone());
-                let part = self.part(id, &step.given, (slot, other), Stage::Leaving);
+                let part = part_of(id, &step.given, (slot, other), Stage::Leaving);
                 self.note(step, put_part(&part)).await?;
                 register.put_part(part);
                 self.0.freeze(slot);
@@ -120,7 +120,7 @@ impl Accounts {
             }
             (Order::Leave, _, Some(part)) => self.leave(step, &part).await?,
             (Order::Prepare(id), ..) => {
-                let part = self.part(
+                let part = part_of(
                     id,
                     &step.given,
                     (self.free_place()?, step.given.cell.clone()),
@@ -130,8 +130,9 @@ impl Accounts {
                 register.put_part(part);
             }
             (Order::Drop, _, Some(part)) => {
-                self.note(step, Vec::new()).await?;
-                self.drop_part(&part).await?;
+                let part = dropped(&part);
+                self.note(step, put_part(&part)).await?;
+                self.keep_dropped(part);
             }
             (Order::Open, _, Some(part)) => self.admit(step, &part).await?,
             _ => self.note(step, Vec::new()).await?,
@@ -141,11 +142,15 @@ impl Accounts {
 
     /// The rows that have come are to be removed.
     pub(super) async fn drop_part(&self, part: &Part) -> Result<(), Error> {
-        let part = Part { stage: Stage::Dropped, keys: Vec::new(), ..part.clone() };
+        let part = dropped(part);
         self.store(put_part(&part), Vec::new()).await?;
+        self.keep_dropped(part);
+        Ok(())
+    }
+
+    fn keep_dropped(&self, part: Part) {
         self.0.state.accounts.put_part(part);
         self.0.state.purging.notify_one();
-        Ok(())
     }
 
     /// Stores a step; at home with the project's row.
@@ -213,7 +218,9 @@ impl Accounts {
         self.0.shut_project(part.slot);
         self.note(Step { given, here, ..step.told(part) }, ops).await?;
         // Requests are refused until the state is read.
-        project.map(|project| self.keep(project));
+        if let Some(project) = project {
+            self.keep(project);
+        }
         for (key, used_at) in keys {
             let id = key.id;
             register.put_key(key);
@@ -231,17 +238,6 @@ impl Accounts {
         let Some(user) = key.user else { return key };
         let role = project.members.get(&user).map(|member| member.role);
         if key.ends_with(user, role) { key.revoked(self.0.now()) } else { key }
-    }
-
-    fn part(
-        &self,
-        id: MoveId,
-        project: &Project,
-        (slot, other): (Slot, Option<String>),
-        stage: Stage,
-    ) -> Part {
-        let (number, keys) = (project.number, Vec::new());
-        Part { id, project: project.id, number, slot, other, stage, keys, digests_of: None }
     }
 
     /// A place in the store of this cell that no project has, deleted ones and those on their way included.
@@ -282,6 +278,21 @@ impl Step<'_> {
         }
         self
     }
+}
+
+/// The part of this cell in a move of a project.
+fn part_of(
+    id: MoveId,
+    project: &Project,
+    (slot, other): (Slot, Option<String>),
+    stage: Stage,
+) -> Part {
+    let (number, keys) = (project.number, Vec::new());
+    Part { id, project: project.id, number, slot, other, stage, keys, digests_of: None }
+}
+
+fn dropped(part: &Part) -> Part {
+    Part { stage: Stage::Dropped, keys: Vec::new(), ..part.clone() }
 }
 
 fn put_part(part: &Part) -> Vec<Op> {

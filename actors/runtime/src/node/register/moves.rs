@@ -9,7 +9,7 @@ use callboard_domain::moving::{Part, Stage};
 use super::Register;
 
 /// The refusal of a request for a project that stands still.
-const MOVING: Error = Error::Unavailable("the project is being moved to another cell");
+pub(crate) const MOVING: Error = Error::Unavailable("the project is being moved to another cell");
 
 impl Register {
     /// Notes a part, which is durable.
@@ -54,6 +54,19 @@ impl Register {
     pub(crate) fn opened(&self, slot: Slot) {
         self.write().opening.remove(&slot);
         self.changes.send_replace(());
+    }
+
+    /// True if a project of this number, of which nothing else is known here, comes to this cell or has left it.
+    pub(crate) fn is_on_its_way(&self, number: u32) -> bool {
+        let inner = self.read();
+        inner.parts.values().any(|part| part.number == number && part.stage != Stage::Dropped)
+    }
+
+    /// True if a project of this identifier, or perhaps of this name, comes to this cell.
+    pub(crate) fn may_come(&self, named: &str) -> bool {
+        let (inner, id) = (self.read(), named.parse::<ProjectId>().ok());
+        let is_it = |part: &Part| id.is_none_or(|id| part.project == id);
+        inner.parts.values().any(|part| part.stage == Stage::Copied && is_it(part))
     }
 
     /// Passes unless a project stands still, or is being opened.
