@@ -286,11 +286,11 @@ mod tests {
         assert_eq!((&stays, given_up), (&project(), moving(1, Some("berlin"))));
         assert!(stays.clone().staying().is_err());
         assert!(stays.moved(id(1), NOW).is_err(), "it was given up");
-        let moved = moves.moved(id(1), NOW).unwrap().unwrap();
-        assert_eq!((moved.cell.as_deref(), &moved.moving), (Some("berlin"), &None));
-        assert_eq!(moved.moves, [Moved { id: id(1), from: None, at: NOW }]);
-        assert_eq!(moved.clone().moved(id(1), NOW).unwrap(), None, "it is told twice");
-        let back = moved.moving_to(moving(2, None)).unwrap().moved(id(2), NOW).unwrap().unwrap();
+        let there = moves.moved(id(1), NOW).unwrap().unwrap();
+        assert_eq!((there.cell.as_deref(), &there.moving), (Some("berlin"), &None));
+        assert_eq!(there.moves, [Moved { id: id(1), from: None, at: NOW }]);
+        assert_eq!(there.clone().moved(id(1), NOW).unwrap(), None, "it is told twice");
+        let back = there.moving_to(moving(2, None)).unwrap().moved(id(2), NOW).unwrap().unwrap();
         assert_eq!((back.cell.as_deref(), back.moves.len()), (None, 2));
         assert!(
             back.concerns("berlin") && !back.is_or_comes_to("berlin") && !back.concerns("oslo")
@@ -318,12 +318,10 @@ mod tests {
             let stage = |id: MoveId, stage| Some(Part { id, ..part(0, stage) });
             (self.1, self.2) = match order {
                 Order::Stay => (self.1, self.2.clone()),
-                Order::Create => (true, None),
                 Order::Freeze(id) => (true, stage(id, Stage::Leaving)),
-                Order::Release => (true, None),
                 Order::Leave | Order::Drop => (false, None),
                 Order::Prepare(id) => (false, stage(id, Stage::Coming)),
-                Order::Open => (true, None),
+                Order::Create | Order::Release | Order::Open => (true, None),
             };
             order
         }

@@ -5,7 +5,7 @@
 //!               ◀─ page ────
 //! ```
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::future::Future;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -23,6 +23,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::Handle;
 use crate::items::accounts::Message;
+use crate::messages::accounts::MoveCommand;
 use crate::node::register::moves::MOVING;
 use crate::read::unreadable;
 use crate::tables::copies::{self, RECORDS, appends_of, place_of, puts_of, rows_after};
@@ -102,7 +103,7 @@ impl Handle {
         to: String,
         by: By,
     ) -> Result<Arc<Project>, Error> {
-        self.account_command(|reply| Message::MoveProject(id, to, by, reply)).await
+        self.account_command(|reply| Message::Move(MoveCommand::Begin(id, to, by, reply))).await
     }
 
     /// Gives up a move that has not switched: the project goes on where it is.
@@ -110,7 +111,7 @@ impl Handle {
     /// # Errors
     /// [`Error::NotFound`], [`Error::InvalidState`] if the project does not move, [`Error::Unavailable`].
     pub async fn stay_project(&self, id: ProjectId, by: By) -> Result<Arc<Project>, Error> {
-        self.account_command(|reply| Message::StayProject(id, by, reply)).await
+        self.account_command(|reply| Message::Move(MoveCommand::Stay(id, by, reply))).await
     }
 
     /// Notes at home that all of a project is in its new cell: it is there from now on.
@@ -118,7 +119,7 @@ impl Handle {
     /// # Errors
     /// [`Error::NotFound`], [`Error::InvalidState`] for a move that was given up, [`Error::Unavailable`].
     pub async fn switch_project(&self, number: u32, id: MoveId) -> Result<(), Error> {
-        self.account_command(|reply| Message::SwitchProject(number, id, reply)).await
+        self.account_command(|reply| Message::Move(MoveCommand::Switch(number, id, reply))).await
     }
 
     /// The refusal of a key that is not known, and that names a project of this number: the project may be on its way
@@ -147,7 +148,7 @@ impl Handle {
 
     /// Notes that the rows of a part are removed.
     pub(crate) async fn cleared(&self, part: Arc<Part>) -> Result<(), Error> {
-        self.account_command(|reply| Message::Cleared(part, reply)).await
+        self.account_command(|reply| Message::Move(MoveCommand::Cleared(part, reply))).await
     }
 
     /// The parts of this cell in moves of projects that come to it.
@@ -271,7 +272,9 @@ impl Handle {
         };
         let keys = head.keys.into_iter().map(here).collect();
         let part = Part { keys, digests_of: Some(head.digests_of), ..(*part).clone() };
-        let copied = self.account_command(|reply| Message::Copied(Box::new(part), reply)).await;
+        let copied = self
+            .account_command(|reply| Message::Move(MoveCommand::Copied(Box::new(part), reply)))
+            .await;
         Ok(copied?)
     }
 
@@ -375,7 +378,11 @@ fn broken() -> NotCopied {
 }
 
 fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    let mut text = String::with_capacity(2 * bytes.len());
+    for byte in bytes {
+        write!(text, "{byte:02x}").expect("a string takes every write");
+    }
+    text
 }
 
 /// The form in a URL: `head`, `rows.live.8000ff`, `events.test.17`, `digest-of-rows.live.`.

@@ -183,12 +183,7 @@ impl Actor for Accounts {
                 let _ = reply.send(self.create_user(new, by).await);
             }
             Message::CreateFirstAdmin(new, by, reply) => {
-                let made = if self.0.state.accounts.has_admin() {
-                    Ok(None)
-                } else {
-                    self.create_user(new, by).await.map(Some)
-                };
-                let _ = reply.send(made);
+                let _ = reply.send(self.create_first_admin(new, by).await);
             }
             Message::AdmitExternal(new, by, reply) => {
                 let _ = reply.send(self.admit_external(new, by).await);
@@ -229,21 +224,7 @@ impl Actor for Accounts {
             Message::Follow(own, assigned, reply) => {
                 let _ = reply.send(self.follow(&own, assigned).await);
             }
-            Message::MoveProject(id, to, by, reply) => {
-                let _ = reply.send(self.move_project(id, &to, by).await);
-            }
-            Message::StayProject(id, by, reply) => {
-                let _ = reply.send(self.stay(id, by).await);
-            }
-            Message::SwitchProject(number, id, reply) => {
-                let _ = reply.send(self.switch(number, id).await);
-            }
-            Message::Copied(part, reply) => {
-                let _ = reply.send(self.copied(*part).await);
-            }
-            Message::Cleared(part, reply) => {
-                let _ = reply.send(self.cleared(&part).await);
-            }
+            Message::Move(command) => self.take(command).await,
             Message::DeleteProject(id, confirm, by, reply) => {
                 let _ = reply.send(self.delete_project(id, &confirm, by).await);
             }

@@ -205,7 +205,9 @@ async fn uncount(node: &Node, environment: Environment) -> Result<(), Failed> {
         let page = SCHEDULES.scan(node.store(), number, after.as_ref(), PAGE).await?;
         let Some((last, _)) = page.last() else { return Ok(()) };
         after = Some(*last);
-        page.iter().for_each(|(_, row)| holdings.lost_schedule(&row.schedule.account));
+        for (_, row) in page {
+            holdings.lost_schedule(&row.schedule.account);
+        }
     }
 }
 

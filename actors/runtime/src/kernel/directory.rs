@@ -383,13 +383,17 @@ mod tests {
         directory.started(&awake, actor);
         let project = here.slot();
         directory.shut_project(project);
-        [here, other, here, awake].into_iter().for_each(|address| directory.send(address, 0));
+        for address in [here, other, here, awake] {
+            directory.send(address, 0);
+        }
         assert_eq!([started.try_recv(), started.try_recv()].map(Result::ok), [Some(other), None]);
         directory.open_project(project);
         assert_eq!((started.try_recv(), directory.waiting(&here)), (Ok(here), 2));
         directory.end_project(project);
         running.await.expect("it ends");
-        [here, awake].into_iter().for_each(|address| directory.send(address, 0));
+        for address in [here, awake] {
+            directory.send(address, 0);
+        }
         assert_eq!((started.try_recv().ok(), directory.awake()), (None, 1), "the other one's");
     }
 

@@ -15,16 +15,33 @@ use callboard_store::Op;
 
 use super::projects::{put, unreadable};
 use super::{Accounts, NUMBER, PARTITION};
+use crate::messages::accounts::MoveCommand;
 use crate::tables::{KEY_USES, KEYS, MOVES, PROJECTS};
 
 impl Accounts {
-    /// Begins to move a project to another cell; `None` is home.
-    pub(super) async fn move_project(
-        &self,
-        id: ProjectId,
-        to: &str,
-        by: By,
-    ) -> Result<Arc<Project>, Error> {
+    pub(super) async fn take(&self, command: MoveCommand) {
+        // The client may have left; the step is durable all the same.
+        match command {
+            MoveCommand::Begin(id, to, by, reply) => {
+                let _ = reply.send(self.move_project(id, &to, by).await);
+            }
+            MoveCommand::Stay(id, by, reply) => {
+                let _ = reply.send(self.stay(id, by).await);
+            }
+            MoveCommand::Switch(number, id, reply) => {
+                let _ = reply.send(self.switch(number, id).await);
+            }
+            MoveCommand::Copied(part, reply) => {
+                let _ = reply.send(self.copied(*part).await);
+            }
+            MoveCommand::Cleared(part, reply) => {
+                let _ = reply.send(self.cleared(&part).await);
+            }
+        }
+    }
+
+    /// Begins to move a project to another cell; `home` is home.
+    async fn move_project(&self, id: ProjectId, to: &str, by: By) -> Result<Arc<Project>, Error> {
         self.permit(&by, Permission::ProjectsManage)?;
         let before = self.changeable(id)?;
         let register = &self.0.state.accounts;
@@ -46,7 +63,7 @@ impl Accounts {
     }
 
     /// Gives up a move that has not switched.
-    pub(super) async fn stay(&self, id: ProjectId, by: By) -> Result<Arc<Project>, Error> {
+    async fn stay(&self, id: ProjectId, by: By) -> Result<Arc<Project>, Error> {
         self.permit(&by, Permission::ProjectsManage)?;
         let (after, moving) = (*self.changeable(id)?).clone().staying()?;
         let record = Record::new(Action::ProjectStays, by).of(id).with("move", moving.id);
@@ -55,7 +72,7 @@ impl Accounts {
     }
 
     /// All rows of a project are in the new cell: it is there from now on.
-    pub(super) async fn switch(&self, number: u32, id: MoveId) -> Result<(), Error> {
+    async fn switch(&self, number: u32, id: MoveId) -> Result<(), Error> {
         let projects = self.0.state.accounts.projects();
         let found = projects.iter().find(|project| project.number == number);
         let before = found.ok_or_else(|| Error::not_found("project", number))?;
@@ -67,7 +84,7 @@ impl Accounts {
     }
 
     /// All rows of a project have come, and are equal.
-    pub(super) async fn copied(&self, part: Part) -> Result<(), Error> {
+    async fn copied(&self, part: Part) -> Result<(), Error> {
         let register = &self.0.state.accounts;
         let known = register.part_in(part.id);
         if known.is_none_or(|known| known.stage != Stage::Coming) {
@@ -80,7 +97,7 @@ impl Accounts {
     }
 
     /// Forgets a part whose rows were removed.
-    pub(super) async fn cleared(&self, part: &Part) -> Result<(), Error> {
+    async fn cleared(&self, part: &Part) -> Result<(), Error> {
         self.store(self.delete_part(part).await?, Vec::new()).await?;
         self.0.state.accounts.remove_part(part.slot, false);
         Ok(())
