@@ -5,6 +5,7 @@ mod cells;
 mod front;
 mod identity;
 mod member;
+mod moves;
 mod note;
 mod peers;
 mod pulse;
