@@ -6,6 +6,7 @@ mod elsewhere;
 mod front;
 mod identity;
 mod member;
+mod moves;
 mod note;
 mod peers;
 mod pulse;

@@ -212,6 +212,8 @@ fn table() -> Routes {
         .get   ("/api/projects/{id}",              may(A::ProjectsRead),     projects::get)
         .patch ("/api/projects/{id}",              may(A::ProjectsManage),   projects::change)
         .delete("/api/projects/{id}",              may(A::ProjectsManage),   projects::delete)
+        .post  ("/api/projects/{id}/move",         may(A::ProjectsManage),   projects::begin_move)
+        .delete("/api/projects/{id}/move",         may(A::ProjectsManage),   projects::give_up_move)
         .get   ("/api/projects/{id}/members",      may(A::ProjectsRead),     projects::list_members)
         .put   ("/api/projects/{id}/members/{user}", may(A::MembersManage),  projects::set_member)
         .delete("/api/projects/{id}/members/{user}", may(A::MembersManage),  projects::remove_member)

@@ -321,6 +321,8 @@ fn of(path: &str) -> &'static [&'static str] {
         "projects archive" => &["projects archive search"],
         "projects unarchive" => &["projects unarchive search"],
         "projects delete" => &["projects delete search --confirm search"],
+        "projects move" => &["projects move search --to berlin"],
+        "projects stay" => &["projects stay search"],
         "projects members" => &["projects members search"],
         "projects join" => &["projects join search ada@example.com --role operator"],
         "projects leave" => &["projects leave search ada@example.com"],

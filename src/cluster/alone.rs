@@ -24,7 +24,7 @@ pub(crate) fn front(
     let clock = Ports::of_this_machine().clock;
     let timeout = config.server.body_timeout;
     let front = Front::new(key, timeout, move || clock.now(), Box::new(|| None));
-    let following = tokio::spawn(Arc::clone(&cells).follow(front.clone()));
+    let following = tokio::spawn(Arc::clone(&cells).run(front.clone()));
     let (handling, _) = mpsc::channel(1);
     front.set_role(Role::Active {
         service,

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use axum::extract::Request;
 use axum::http::header::{AUTHORIZATION, ETAG};
-use axum::http::{HeaderName, StatusCode};
+use axum::http::{HeaderName, Method, StatusCode, Uri};
 use axum::response::Response;
 use callboard_domain::Error;
 use callboard_domain::access::{Account, Action, Caller};
@@ -29,6 +29,8 @@ use crate::http::{self, App, Elsewhere, OF_CELL, OfHome, Vouched};
 
 /// The path at which a cell asks home for its list.
 const LIST: &str = "/internal/cells/";
+/// The path at which a cell asks another one, or home, about a move of a project.
+pub(super) const MOVES: &str = "/internal/moves/";
 /// The header, and the parameter, by which a request about a whole server names a cell.
 const CELL: HeaderName = HeaderName::from_static("callboard-cell");
 /// The pause before home is asked again after a failure.
@@ -38,7 +40,7 @@ const MAX_LIST: usize = 64 << 20;
 
 /// The other cells.
 pub(crate) struct Cells {
-    app: Arc<App>,
+    pub(super) app: Arc<App>,
     own: Own,
 }
 
@@ -56,10 +58,13 @@ struct Follower {
     known: RwLock<Assigned>,
 }
 
+/// An answer to another cell.
+type Answer = Pin<Box<dyn Future<Output = Response> + Send>>;
+
 /// Where a request is answered.
 pub(super) enum Way {
     Here,
-    Answered(Pin<Box<dyn Future<Output = Response> + Send>>),
+    Answered(Answer),
     Refused(Error),
     There(Place),
 }
@@ -108,19 +113,10 @@ impl Cells {
     /// The way of a request.
     pub(super) fn way(&self, request: &mut Request, note: Note) -> Way {
         let path = request.uri().path();
-        if let (Own::Home, Some(cell)) = (&self.own, path.strip_prefix(LIST))
-            && note.hops > 0
+        if note.is_of_cell()
+            && let Some(answer) = self.of_cell(request.uri())
         {
-            let (app, cell) = (Arc::clone(&self.app), cell.to_owned());
-            let has = http::parameter(request.uri().query(), "version").unwrap_or_default();
-            return Way::Answered(Box::pin(async move { app.list_for(&cell, &has).await }));
-        }
-        if let (Own::Cell(_), Some(asked)) = (&self.own, path.strip_prefix(OF_CELL))
-            && note.hops > 0
-        {
-            let (app, asked) = (Arc::clone(&self.app), asked.to_owned());
-            let query = request.uri().query().unwrap_or_default().to_owned();
-            return Way::Answered(Box::pin(async move { app.answer_home(&asked, &query).await }));
+            return Way::Answered(answer);
         }
         let is_alone = matches!(self.own, Own::Home) && self.app.handle.cells().is_empty();
         if is_alone || !is_of_some_cell(path) || note.person.is_some() {
@@ -162,6 +158,26 @@ impl Cells {
             let others = OtherCells { front: front.clone(), cells };
             request.extensions_mut().insert(Elsewhere::new(Arc::new(others)));
         }
+    }
+
+    /// The answer to another cell.
+    fn of_cell(&self, uri: &Uri) -> Option<Answer> {
+        let app = Arc::clone(&self.app);
+        let given = |name| http::parameter(uri.query(), name);
+        if let (Own::Home, Some(cell)) = (&self.own, uri.path().strip_prefix(LIST)) {
+            let (cell, has) = (cell.to_owned(), given("version").unwrap_or_default());
+            return Some(Box::pin(async move { app.list_for(&cell, &has).await }));
+        }
+        if let (Own::Cell(_), Some(asked)) = (&self.own, uri.path().strip_prefix(OF_CELL)) {
+            let (asked, query) = (asked.to_owned(), uri.query().unwrap_or_default().to_owned());
+            return Some(Box::pin(async move { app.answer_home(&asked, &query).await }));
+        }
+        let id = uri.path().strip_prefix(MOVES)?.to_owned();
+        if let (Own::Home, Some(number)) = (&self.own, given("switch")) {
+            return Some(Box::pin(async move { app.switch_project(&id, &number).await }));
+        }
+        let question = given("ask")?;
+        Some(Box::pin(async move { app.answer_move(&id, &question).await }))
     }
 
     /// The way of a request without a key at home: to the cell of the project that it names.
@@ -254,24 +270,42 @@ impl Cells {
     }
 
     fn to(&self, cell: &str, person: Option<Person>) -> Way {
-        let nodes = |cells: &[Cell]| {
-            let found = cells.iter().find(|known| known.name == cell)?;
-            Some(found.nodes.iter().filter_map(|node| Url::parse(node).ok()).collect::<Vec<_>>())
-        };
-        let nodes = match &self.own {
-            Own::Home => nodes(&self.app.handle.cells()),
-            Own::Cell(follower) => {
-                nodes(&follower.known.read().unwrap_or_else(PoisonError::into_inner).cells)
-            }
-        };
-        match nodes {
+        match self.nodes_of(cell) {
             Some(nodes) => Way::There(Place { name: cell.to_owned(), nodes, person }),
             None => Way::Refused(Error::not_found("cell", cell)),
         }
     }
 
+    /// The addresses of home's nodes; `None` at home.
+    pub(super) fn home(&self) -> Option<&[Url]> {
+        match &self.own {
+            Own::Home => None,
+            Own::Cell(follower) => Some(&follower.home),
+        }
+    }
+
+    /// The addresses of the nodes of a cell, if there is such a cell besides this one.
+    pub(super) fn nodes_of(&self, cell: &str) -> Option<Vec<Url>> {
+        let nodes = |cells: &[Cell]| {
+            let found = cells.iter().find(|known| known.name == cell)?;
+            Some(found.nodes.iter().filter_map(|node| Url::parse(node).ok()).collect())
+        };
+        match &self.own {
+            Own::Home => nodes(&self.app.handle.cells()),
+            Own::Cell(follower) if cell == HOME => Some(follower.home.clone()),
+            Own::Cell(follower) => {
+                nodes(&follower.known.read().unwrap_or_else(PoisonError::into_inner).cells)
+            }
+        }
+    }
+
+    /// Follows home, and brings the projects that move to this cell, for as long as it is polled.
+    pub(crate) async fn run(self: Arc<Self>, front: Front) {
+        tokio::join!(Arc::clone(&self).follow(front.clone()), self.bring(front));
+    }
+
     /// Keeps the projects and people of a cell as home's list has them, for as long as it is polled.
-    pub(crate) async fn follow(self: Arc<Self>, front: Front) {
+    async fn follow(self: Arc<Self>, front: Front) {
         let Own::Cell(follower) = &self.own else { return };
         let (mut version, mut is_told) = (String::new(), false);
         loop {
@@ -301,7 +335,8 @@ impl Cells {
         version: &str,
     ) -> Result<Option<String>, String> {
         let path = format!("{LIST}{}?version={version}", follower.name);
-        let answer = front.ask(&follower.home, &path).await.ok_or("home cannot be reached")?;
+        let answer =
+            front.ask(Method::GET, &follower.home, &path).await.ok_or("home cannot be reached")?;
         match answer.status() {
             StatusCode::OK => {}
             StatusCode::NOT_MODIFIED => return Ok(None),
@@ -317,7 +352,7 @@ impl Cells {
         let body = axum::body::to_bytes(answer.into_body(), MAX_LIST).await;
         let list: Assigned = serde_json::from_slice(&body.map_err(|error| error.to_string())?)
             .map_err(|error| format!("home's list cannot be read: {error}"))?;
-        let adopted = self.app.handle.follow_home(list.clone()).await;
+        let adopted = self.app.handle.follow_home(&follower.name, list.clone()).await;
         adopted.map_err(|error| error.to_string())?;
         *follower.known.write().unwrap_or_else(PoisonError::into_inner) = list;
         next.map(Some).ok_or_else(|| "home's list has no version".to_owned())

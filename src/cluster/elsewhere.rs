@@ -4,7 +4,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::http::StatusCode;
+use axum::http::{Method, StatusCode};
 use bytes::Bytes;
 use callboard_domain::cell::Cell;
 use futures_util::future::join_all;
@@ -41,7 +41,7 @@ impl AskCells for OtherCells {
 impl OtherCells {
     async fn ask_one(&self, cell: &Cell, path: &str) -> Option<Bytes> {
         let nodes: Vec<_> = cell.nodes.iter().filter_map(|node| Url::parse(node).ok()).collect();
-        let answer = self.front.ask(&nodes, path).await?;
+        let answer = self.front.ask(Method::GET, &nodes, path).await?;
         if answer.status() != StatusCode::OK {
             tracing::warn!(cell = cell.name, status = %answer.status(), "a cell refuses home's question");
             return None;

@@ -339,11 +339,11 @@ impl Front {
     }
 
     /// Asks another cell; `None` if none of the nodes answers.
-    pub(super) async fn ask(&self, nodes: &[Url], path: &str) -> Option<Response> {
-        let client = SocketAddr::from(([0, 0, 0, 0], 0));
-        let note = Note { hops: 0, client, certificate: Certificate::NotAsked, person: None };
+    pub(super) async fn ask(&self, method: Method, nodes: &[Url], path: &str) -> Option<Response> {
+        let note = Note::of_cell();
         for node in nodes {
-            let request = Request::get(path).header(HOST, node.authority()).body(Body::empty());
+            let request = Request::builder().method(method.clone()).uri(path);
+            let request = request.header(HOST, node.authority()).body(Body::empty());
             let (_, request) = self.outgoing(note, request.ok()?);
             let silent = self.0.peers.silence(node);
             if let Ok(response) = self.0.peers.send(node, request, silent).await {

@@ -213,8 +213,7 @@ impl Part for Member {
         let batches = tokio::spawn(http::run_batches(Arc::clone(&app)));
         let service = http::service(Arc::clone(&app), edge);
         let cells = Cells::of(&self.reload.config().cluster, &app);
-        let follow =
-            |cells: &Arc<Cells>| tokio::spawn(Arc::clone(cells).follow(self.front.clone()));
+        let follow = |cells: &Arc<Cells>| tokio::spawn(Arc::clone(cells).run(self.front.clone()));
         let following = cells.as_ref().map(follow);
         let (handling, handled) = mpsc::channel(1);
         let over = Arc::new(AtomicBool::new(false));

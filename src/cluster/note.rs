@@ -39,6 +39,20 @@ pub(super) struct Note {
     pub(super) person: Option<Vouched>,
 }
 
+impl Note {
+    /// The note of a request that a cell makes itself.
+    pub(super) fn of_cell() -> Self {
+        let client = SocketAddr::from(([0, 0, 0, 0], 0));
+        Self { hops: 0, client, certificate: Certificate::NotAsked, person: None }
+    }
+
+    /// True for a request that a cell has made, and true for none that a node has forwarded for a caller: that names
+    /// the caller's address.
+    pub(super) fn is_of_cell(&self) -> bool {
+        self.hops > 0 && *self == Self { hops: self.hops, ..Self::of_cell() }
+    }
+}
+
 /// The key that all nodes of a cluster share.
 pub(crate) struct ClusterKey(HmacSha256);
 
@@ -149,6 +163,16 @@ mod tests {
                 person,
             });
         }
+    }
+
+    #[test]
+    fn a_request_that_a_node_forwards_for_a_caller_is_none_of_a_cell() {
+        let next = |note: Note| Note { hops: note.hops + 1, ..note };
+        assert!(next(Note::of_cell()).is_of_cell());
+        assert!(next(next(Note::of_cell())).is_of_cell(), "a standby has passed it on");
+        assert!(!Note::of_cell().is_of_cell(), "no node has signed it");
+        let client = "192.0.2.1:4711".parse().expect("an address");
+        assert!(!next(Note { client, ..Note::of_cell() }).is_of_cell());
     }
 
     fn counts_for_its_own(note: Note) {

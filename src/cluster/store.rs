@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use bytes::Bytes;
 use callboard_store::{
     Batch, Epoch, Error, Key, LogId, Measured, Page, Partition, PartitionSet, Query, ReadFuture,
-    Record, Row, Stats, Store, Ticket,
+    Record, Row, Stats, Store, Ticket, WholeRow,
 };
 use tokio::sync::mpsc::UnboundedReceiver;
 
@@ -55,6 +55,10 @@ impl Store for WatchedStore {
 
     fn scan(&self, from: Key, to: Key, limit: usize) -> ReadFuture<'_, Vec<Row>> {
         Box::pin(self.failed.watch(self.store.scan(from, to, limit)))
+    }
+
+    fn scan_whole(&self, from: Key, to: Key, limit: usize) -> ReadFuture<'_, Vec<WholeRow>> {
+        Box::pin(self.failed.watch(self.store.scan_whole(from, to, limit)))
     }
 
     fn query<'a>(&'a self, query: &'a Query) -> ReadFuture<'a, Page> {

@@ -316,7 +316,13 @@ pub(crate) fn caller_of(app: &App, text: &str, project: Option<&str>) -> Result<
     let named = project.map(|named| (named, app.handle.slot_of(named)));
     if credential::has_service_prefix(text) {
         let (_, digest) = credential::parse(text)?;
-        let caller = app.handle.caller_of_key(&digest)?;
+        let caller =
+            app.handle.caller_of_key(&digest).map_err(
+                |refusal| match credential::project_named(text) {
+                    Some(number) => app.handle.unless_on_its_way(refusal, number),
+                    None => refusal,
+                },
+            )?;
         match named {
             Some((named, slot)) if slot != Ok(caller.environment.slot()) => {
                 Err(Error::not_found("project", named))

@@ -8,10 +8,11 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::http::header::ETAG;
 use axum::response::{IntoResponse, Response};
-use callboard_domain::Timestamp;
 use callboard_domain::cell::Cell;
 use callboard_domain::digest::Digest;
 use callboard_domain::project::Project;
+use callboard_domain::{Error, Timestamp};
+use callboard_runtime::handle::moves::Question;
 use callboard_wire::cells::{CellBody, CellHealth, CellName, MetricsTarget, PutCell};
 use callboard_wire::common::Paging;
 use tokio::sync::watch;
@@ -58,6 +59,46 @@ impl App {
                 return StatusCode::NOT_MODIFIED.into_response();
             }
         }
+    }
+
+    /// The answer to the cell to which a project moves; 409 until the project stands still here.
+    pub(crate) async fn answer_move(&self, id: &str, question: &str) -> Response {
+        let (Ok(id), Ok(question)) = (id.parse(), question.parse::<Question>()) else {
+            return StatusCode::NOT_FOUND.into_response();
+        };
+        match self.handle.answer_move(id, &question).await {
+            Ok(bytes) => bytes.into_response(),
+            Err(Error::NotFound { .. }) => StatusCode::CONFLICT.into_response(),
+            Err(_) => StatusCode::SERVICE_UNAVAILABLE.into_response(),
+        }
+    }
+
+    /// Makes another cell that of the project of this number; 409 if the move was given up.
+    pub(crate) async fn switch_project(&self, id: &str, number: &str) -> Response {
+        let (Ok(id), Ok(number)) = (id.parse(), number.parse()) else {
+            return StatusCode::NOT_FOUND.into_response();
+        };
+        match self.handle.switch_project(number, id).await {
+            Ok(()) => StatusCode::NO_CONTENT.into_response(),
+            Err(Error::NotFound { .. } | Error::InvalidState(_)) => {
+                StatusCode::CONFLICT.into_response()
+            }
+            Err(_) => StatusCode::SERVICE_UNAVAILABLE.into_response(),
+        }
+    }
+
+    /// Passes if a cell was heard of a moment ago; home is heard always.
+    ///
+    /// # Errors
+    /// [`Error::InvalidState`].
+    pub(super) fn check_heard(&self, cell: &str) -> Result<(), Error> {
+        let heard = self.followers.0.borrow().get(cell).map(|heard| heard.at);
+        let is_known = self.handle.cells().iter().any(|known| known.name == cell);
+        if !is_known || heard.is_some_and(|at| self.handle.now().since(at) <= SILENT) {
+            return Ok(());
+        }
+        let message = format!("cell {cell} is silent: a project moves to a cell that follows home");
+        Err(Error::InvalidState(message))
     }
 
     /// The list for a cell, and its version.

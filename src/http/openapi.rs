@@ -164,6 +164,8 @@ use crate::ws;
         projects::get,
         projects::change,
         projects::delete,
+        projects::begin_move,
+        projects::give_up_move,
         projects::list_members,
         projects::set_member,
         projects::remove_member,

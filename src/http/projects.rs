@@ -8,11 +8,11 @@ use axum::extract::State;
 use callboard_domain::Error;
 use callboard_domain::access::{Account, Action, Caller, Role, allows};
 use callboard_domain::account::{Email, User};
-use callboard_domain::project::{Member, Project};
+use callboard_domain::project::{Member, Project, check_server};
 use callboard_runtime::read::usage::Asked;
 use callboard_wire::common::Paging;
 use callboard_wire::projects::{
-    AskFigures, ChangeProject, CreateProject, DeleteProject, MemberBody, ProjectBody,
+    AskFigures, ChangeProject, CreateProject, DeleteProject, MemberBody, MoveProject, ProjectBody,
     ProjectFiguresBody, ProjectsFiguresBody, SetMember,
 };
 
@@ -168,6 +168,49 @@ pub(super) async fn delete(
     app.handle.delete_project(before.id, confirm, by).await?;
     app.known_there(&before).await;
     Ok(Reply::ok(&body))
+}
+
+/// Begin to move a project to another cell; it stands still until it is there.
+#[utoipa::path(
+    post, path = "/api/projects/{id}/move", tag = "projects",
+    responses(
+        (status = 200, description = "the move has begun, and ends by itself", body = ProjectBody),
+        (status = 409, description = "the project is default, moves already or is there, or the cell is silent or full"),
+    ),
+)]
+pub(super) async fn begin_move(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Asker(by): Asker,
+    Id(ProjectName(named)): Id<ProjectName>,
+    Body(MoveProject { cell }): Body<MoveProject>,
+) -> Answer {
+    check_server(by.project, "moving a project")?;
+    let id = app.handle.project(&named, &caller)?.id;
+    app.check_heard(&cell)?;
+    let project = app.handle.move_project(id, cell, by).await?;
+    Ok(Reply::ok(&shown(&app, &caller, &project)))
+}
+
+/// Give up a move of a project that has not ended: it goes on where it was.
+#[utoipa::path(
+    delete, path = "/api/projects/{id}/move", tag = "projects",
+    responses(
+        (status = 200, description = "the project stays", body = ProjectBody),
+        (status = 409, description = "the project is not being moved: it may be there already"),
+    ),
+)]
+pub(super) async fn give_up_move(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Asker(by): Asker,
+    Id(ProjectName(named)): Id<ProjectName>,
+) -> Answer {
+    check_server(by.project, "moving a project")?;
+    let id = app.handle.project(&named, &caller)?.id;
+    let project = app.handle.stay_project(id, by).await?;
+    app.known_there(&project).await;
+    Ok(Reply::ok(&shown(&app, &caller, &project)))
 }
 
 /// The members of a project, by name.

@@ -67,6 +67,12 @@ names! {
         ProjectChanged = "project.changed",
         /// A project was deleted: nobody sees it from then on.
         ProjectDeleted = "project.deleted",
+        /// A project began to move to another cell.
+        ProjectMoving = "project.moving",
+        /// A project is in another cell.
+        ProjectMoved = "project.moved",
+        /// A move of a project was given up.
+        ProjectStays = "project.stays",
         /// The last row of a deleted project was removed.
         ProjectPurged = "project.purged",
         /// A user became a member of a project, or got another role in it.

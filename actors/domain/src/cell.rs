@@ -97,6 +97,7 @@ pub fn cell_for(
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Assigned {
     /// The cell's projects, with their members; deleted ones too, until the number of projects that there ever were.
+    /// Those that come to the cell or have left it too.
     pub projects: Vec<Project>,
     /// The people who are members of these projects, and the admins of home.
     pub people: Vec<Person>,

@@ -312,6 +312,8 @@ identifiers! {
     ScheduleId = "dt_sched_";
     /// An uploaded file.
     FileId = "file_";
+    /// A move of a project to another cell.
+    MoveId = "move_";
     /// A saved view.
     ViewId = "view_";
 }

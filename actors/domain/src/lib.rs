@@ -34,6 +34,7 @@ pub mod id;
 pub mod labels;
 pub mod machine;
 pub mod model_limits;
+pub mod moving;
 mod names;
 pub mod pattern;
 pub mod pause;

@@ -12,6 +12,7 @@ use crate::access::{Account, Role};
 use crate::credential::MAX_PROJECT;
 use crate::error::{Error, Rule};
 use crate::id::{ProjectId, Slot, UserId};
+use crate::moving::{Moved, Moving};
 
 /// The most members of a project.
 pub const MAX_MEMBERS: usize = 1_000;
@@ -52,6 +53,16 @@ pub struct Project {
     /// The time at which no row of the deleted project was left.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub purged_at: Option<Timestamp>,
+    /// The move to another cell, while it has not switched.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub moving: Option<Moving>,
+    /// The last moves that have switched, the oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub moves: Vec<Moved>,
+    /// The place whose number stands in the digests of idempotency keys: the first one that the project had. `None`
+    /// for the present one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub digests_of: Option<Slot>,
     /// The members, with a role each.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub members: BTreeMap<UserId, Member>,
@@ -95,6 +106,9 @@ impl Project {
             archived_at: None,
             deleted_at: None,
             purged_at: None,
+            moving: None,
+            moves: Vec::new(),
+            digests_of: None,
             members: BTreeMap::new(),
         }
     }

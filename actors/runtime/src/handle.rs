@@ -18,6 +18,7 @@ mod figures;
 mod files;
 mod forks;
 mod models;
+pub mod moves;
 mod pause;
 mod projects;
 mod queues;
@@ -140,7 +141,7 @@ impl Handle {
         let place = |index| if as_batch { format!("tasks[{index}].") } else { String::new() };
         let _held = self.check_tasks(owner, &tasks, place).await?;
         let endpoint = if as_batch { "tasks/batch" } else { "tasks" };
-        let key = idempotency_key.map(|key| scoped_key(owner, endpoint, key, &tasks));
+        let key = idempotency_key.map(|key| self.scoped_key(owner, endpoint, key, &tasks));
         self.make(owner, NewWork::Tasks(tasks, as_batch), key).await
     }
 
@@ -494,17 +495,33 @@ async fn within<T>(limit: Duration, answer: oneshot::Receiver<T>) -> Result<T, E
     }
 }
 
-fn scoped_key(
-    owner: &Owner,
-    endpoint: &str,
-    key: &str,
-    body: &(impl Serialize + ?Sized),
-) -> submission::Key {
-    key_of((owner.environment, &owner.id), endpoint, key, body)
+impl Handle {
+    fn scoped_key(
+        &self,
+        owner: &Owner,
+        endpoint: &str,
+        key: &str,
+        body: &(impl Serialize + ?Sized),
+    ) -> submission::Key {
+        self.key_of((owner.environment, &owner.id), endpoint, key, body)
+    }
+
+    /// An idempotency key of an account. A project that has come from another cell keeps the digests that it had there.
+    fn key_of(
+        &self,
+        (environment, account): (Environment, &str),
+        endpoint: &str,
+        key: &str,
+        body: &(impl Serialize + ?Sized),
+    ) -> submission::Key {
+        let project = self.node.state.accounts.project_at(environment.slot());
+        let digests_of = project.and_then(|project| project.digests_of);
+        let slot = digests_of.unwrap_or(environment.slot());
+        digest_of((slot.environment(environment.mode()), account), endpoint, key, body)
+    }
 }
 
-/// An idempotency key of an account.
-fn key_of(
+fn digest_of(
     (environment, account): (Environment, &str),
     endpoint: &str,
     key: &str,

@@ -2,5 +2,6 @@
 
 pub(crate) mod batch;
 pub(crate) mod bulk;
+pub(crate) mod moves;
 pub(crate) mod purge;
 pub mod schedule;

@@ -15,6 +15,7 @@ pub(crate) mod join;
 pub(crate) mod planted;
 pub mod ports;
 pub(crate) mod project_pool;
+pub(crate) mod standstill;
 pub(crate) mod supervisor;
 pub(crate) mod together;
 pub(crate) mod walks;

@@ -8,6 +8,7 @@ pub(crate) mod catalog;
 pub(crate) mod chat_batches;
 pub(crate) mod files;
 pub(crate) mod live;
+mod moves;
 pub(crate) mod pause;
 pub(crate) mod register;
 pub(crate) mod rights;
@@ -47,6 +48,7 @@ use crate::kernel::compute::Compute;
 use crate::kernel::environments::{Environments, Sandboxes};
 use crate::kernel::holds::Holds;
 use crate::kernel::ports::Ports;
+use crate::kernel::standstill::Standstill;
 use crate::kernel::together::{TOGETHER, together};
 use crate::limits::permits::Permits;
 use crate::limits::{Limits, Queues};
@@ -163,6 +165,8 @@ pub(crate) struct Kernel {
     pub(crate) ports: Ports,
     pub(crate) compute: Compute,
     pub(crate) environments: Arc<Environments>,
+    /// The commits of projects that are moved.
+    pub(crate) standstill: Arc<Standstill>,
     ids: Mutex<Generator>,
     draining: AtomicBool,
     /// True once a commit was fenced, or its outcome cannot be known: the state in memory is void.
@@ -196,8 +200,10 @@ pub(crate) struct State {
     /// Plans that are being removed, or executed.
     pub(crate) leaving_plans: Holds<(Environment, PlanId)>,
     pub(crate) stored: Measurement,
-    /// Told when a project was deleted.
+    /// Told when a project was deleted, or has left this cell.
     pub(crate) purging: tokio::sync::Notify,
+    /// Told when a project has come to this cell.
+    pub(crate) opening: tokio::sync::Notify,
     /// The lock of whoever cancels the work of deleted users.
     pub(crate) cancelling_left_work: tokio::sync::Mutex<()>,
 }
@@ -210,8 +216,9 @@ impl std::fmt::Debug for Node {
 
 impl Node {
     pub(crate) fn new(store: &Arc<dyn Store>, settings: Settings, ports: Ports) -> Self {
+        let standstill = Arc::<Standstill>::default();
         let shards: Vec<_> = (0..settings.shards.clamp(1, 256))
-            .map(|_| Shard::new(Arc::clone(store), ports.clone()))
+            .map(|_| Shard::new(Arc::clone(store), ports.clone(), Arc::clone(&standstill)))
             .collect();
         let deliveries = shards.iter().map(|shard| Arc::clone(&shard.deliveries)).collect();
         let queues = Arc::<QueueDirectory>::default();
@@ -233,6 +240,7 @@ impl Node {
             ports,
             compute: Compute::new(Arc::clone(&environments)),
             environments: Arc::clone(&environments),
+            standstill,
             ids: Mutex::default(),
             draining: AtomicBool::new(false),
             lost: tokio::sync::watch::Sender::new(false),
@@ -259,6 +267,7 @@ impl Node {
             leaving_plans: Holds::default(),
             stored: Measurement::default(),
             purging: tokio::sync::Notify::new(),
+            opening: tokio::sync::Notify::new(),
             cancelling_left_work: tokio::sync::Mutex::default(),
         };
         Self { kernel, settings, actors, limits: Arc::new(limits), observers, state }

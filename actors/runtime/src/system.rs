@@ -34,7 +34,7 @@ use crate::items::task::TaskItem;
 use crate::items::worker::WorkerItem;
 use crate::jobs::batch::{self, BatchItem};
 use crate::jobs::schedule::ScheduleItem;
-use crate::jobs::{bulk, purge};
+use crate::jobs::{bulk, moves, purge};
 use crate::kernel::item::{Item, ItemKind};
 use crate::kernel::planted::{Fault, is_planted};
 use crate::kernel::ports::Ports;
@@ -87,13 +87,14 @@ impl System {
         }
         let unread = |error: callboard_store::Error| NotStarted(error.to_string());
         let mut count = system.node.recover().await.map_err(unread)?;
-        for &environment in &*system.node.environments() {
+        let environments = system.node.environments();
+        for &environment in &*environments {
             count += batch::recover(&system.node, environment).await.map_err(unread)?;
         }
         tracing::info!(unfinished = count, "recovered");
-        let loaded = system.node.state.bulks.load(&system.node).await;
+        let loaded = system.node.state.bulks.load(&system.node, &environments).await;
         loaded.map_err(|error| NotStarted(error.to_string()))?;
-        let loaded = system.node.load_chat_batches().await;
+        let loaded = system.node.load_chat_batches(&environments).await;
         loaded.map_err(|error| NotStarted(error.to_string()))?;
         system.node.open();
         system.spawn_background(bulk::run(Arc::clone(&system.node)));
@@ -108,6 +109,7 @@ impl System {
         system.spawn_background(stored::run(Arc::clone(&system.node)));
         system.spawn_background(files::run(Arc::clone(&system.node)));
         system.spawn_background(purge::run(Arc::clone(&system.node)));
+        system.spawn_background(moves::run(Arc::clone(&system.node)));
         system.spawn_background(accounts::cancel_left_work(Arc::clone(&system.node)));
         Ok(system)
     }

@@ -10,6 +10,7 @@ pub(crate) mod approvals;
 pub(crate) mod batches;
 pub mod chat_batches;
 mod control;
+pub(crate) mod copies;
 pub(crate) mod deliveries;
 mod erasure;
 pub(crate) mod event_words;
@@ -42,6 +43,7 @@ use callboard_domain::execution::{OutputSource, StepState};
 use callboard_domain::file::File;
 use callboard_domain::id::{Environment, ExecutionId, TaskId, TemplateBatchId};
 use callboard_domain::model_limits::{Closure, ModelLimits};
+use callboard_domain::moving::Part;
 use callboard_domain::pause::Pause;
 use callboard_domain::project::Project;
 use callboard_domain::query::{Instants, OfBatch};
@@ -156,6 +158,7 @@ pub(crate) async fn output(
 }
 
 const TEXTS_NUMBER: u8 = 0x10;
+const STARTS_NUMBER: u8 = 0x45;
 const ENDED_TASKS_NUMBER: u8 = 0x81;
 
 /// The settings of queues that have any, by a digest of the queue's name.
@@ -171,7 +174,7 @@ pub(crate) const SPENT: Table<(u128, u16), SpentRow> = Table::new(0x44, 1);
 pub(crate) const PAUSES: Table<u128, Pause> = Table::new(0x6a, 1);
 /// The starts of the server, each by the number of the first record of events that was written under it, with a
 /// random mark.
-pub(crate) const STARTS: Table<u128, u32> = Table::new(0x45, 1);
+pub(crate) const STARTS: Table<u128, u32> = Table::new(STARTS_NUMBER, 1);
 /// Long texts, by task and field.
 pub(crate) const TEXTS: Texts = Texts::new(TEXTS_NUMBER).compressed_with(words::OF_TEXTS);
 /// Idempotency keys, by a digest of their scope.
@@ -184,6 +187,8 @@ pub(crate) const PROJECTS: LongTable<Project> = LongTable::new(0x6b, 1);
 pub(crate) const PROJECT_NUMBER: Table<u128, u32> = Table::new(0x6c, 1);
 /// The cells besides home, in one row.
 pub(crate) const CELLS: LongTable<Vec<Cell>> = LongTable::new(0x6d, 1);
+/// The parts of this cell in moves of projects, by the number of the project's place here.
+pub(crate) const MOVES: LongTable<Part> = LongTable::new(0x6e, 1);
 /// The fate of the work of deleted users, by identifier.
 pub(crate) const LEFT_WORK: Table<u128, WorkLeft> = Table::new(0x47, 1);
 /// Open invitations, by identifier.

@@ -13,6 +13,7 @@ mod flow;
 mod maps;
 mod model;
 mod models;
+mod moves;
 mod pause;
 mod plans;
 mod projects;

@@ -30,6 +30,7 @@ use crate::log::{self, Bounds};
 use crate::row::{disk_key, entry_block};
 use crate::{Error, Outcome, Record, Stats, panics};
 
+pub use deferred::DEFERRED;
 use deferred::DeferredCommits;
 use group::Staging;
 

@@ -51,6 +51,7 @@ pub use archive::{
     prune_archive,
 };
 pub use batch::{Batch, BatchId, Entry, Epoch, Key, LogId, Op, Partition, Terms};
+pub use committer::DEFERRED;
 pub use directory::{Inspected, advice, create_private, inspect, is_in_use};
 pub use measure::{Measured, Size};
 pub use ownership::{Ownership, PartitionSet};
@@ -63,6 +64,9 @@ pub type ReadFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Sen
 
 /// One row: its key and its value.
 pub type Row = (Key, Bytes);
+
+/// One row with its index entry, if it stands in a list.
+pub type WholeRow = (Key, Bytes, Option<Entry>);
 
 /// One record of a log.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -199,11 +203,14 @@ pub trait Store: Send + Sync + 'static {
     /// The rows with `from <= key < to`, in key order, at most `limit`.
     fn scan(&self, from: Key, to: Key, limit: usize) -> ReadFuture<'_, Vec<Row>>;
 
+    /// The same with the index entries of listed rows, the terms in any order.
+    fn scan_whole(&self, from: Key, to: Key, limit: usize) -> ReadFuture<'_, Vec<WholeRow>>;
+
     /// The documents of a query, and their exact total, after every batch that was answered before the
     /// call.
     fn query<'a>(&'a self, query: &'a Query) -> ReadFuture<'a, Page>;
 
-    /// The same for the rows of some partitions, whose keys begin with a document id that ends in the
+    /// The same as [`Store::scan`] for the rows of some partitions, whose keys begin with a document id that ends in the
     /// partition. A store that is open in one process only, which owns every partition, answers for all.
     fn scan_partitions(
         &self,

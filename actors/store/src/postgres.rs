@@ -39,8 +39,10 @@ use crate::batch::{Batch, Epoch, Key, LogId, Partition};
 use crate::committer::{Committer, Job, Shared};
 use crate::ownership::{NodeId, PartitionSet};
 use crate::query::{Page, Query};
-use crate::row::{disk_key, value};
-use crate::{Error, Inspected, Measured, OnFailure, ReadFuture, Record, Row, Stats, Store, Ticket};
+use crate::row::{disk_key, value, whole};
+use crate::{
+    Error, Inspected, Measured, OnFailure, ReadFuture, Record, Row, Stats, Store, Ticket, WholeRow,
+};
 
 pub use migrate::{Migrated, migrate};
 pub use scratch::Scratch;
@@ -209,7 +211,12 @@ impl Store for PostgresStore {
         to: Key,
         limit: usize,
     ) -> ReadFuture<'_, Vec<Row>> {
-        Box::pin(rows::scan(&self.link, partitions, from, to, limit))
+        let read = |key: &[u8], row: &[u8]| Ok((Key(key.into()), value(key, row)?));
+        Box::pin(rows::scan(&self.link, partitions, (from, to), limit, read))
+    }
+
+    fn scan_whole(&self, from: Key, to: Key, limit: usize) -> ReadFuture<'_, Vec<WholeRow>> {
+        Box::pin(rows::scan(&self.link, PartitionSet::ALL, (from, to), limit, whole))
     }
 
     fn query<'a>(&'a self, query: &'a Query) -> ReadFuture<'a, Page> {

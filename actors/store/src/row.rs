@@ -15,9 +15,9 @@ use std::io::Write;
 
 use bytes::Bytes;
 
-use crate::Error;
 use crate::batch::{Entry, Key, MAX_ROW, Op};
 use crate::log::MAX_RECORD;
+use crate::{Error, WholeRow};
 
 /// The first byte of the keys of rows.
 pub(crate) const ROWS: u8 = b'r';
@@ -121,6 +121,20 @@ pub(crate) fn value(key: &[u8], row: &[u8]) -> Result<Bytes, Error> {
     let at =
         at.ok_or_else(|| Error::Corrupt { path: path(), reason: "its entry is cut short".into() })?;
     Ok(Bytes::copy_from_slice(&row[at..]))
+}
+
+/// The row on disk with its index entry.
+pub(crate) fn whole(key: &[u8], row: &[u8]) -> Result<WholeRow, Error> {
+    let value = value(key, row)?;
+    let key = Key(key.into());
+    let block = if key.is_listed() { entry_block(Some(row)) } else { None };
+    let Some(block) = block else { return Ok((key, value, None)) };
+    let Some(block) = Block::read(&block) else {
+        let (path, reason) = (format!("the row {key:?}"), "its entry cannot be read".into());
+        return Err(Error::Corrupt { path, reason });
+    };
+    let terms = block.terms().map(|(field, term)| (field, term.into())).collect();
+    Ok((key, value, Some(Entry { list: block.list, terms, sort: block.sort })))
 }
 
 /// The entry block of a row on disk.

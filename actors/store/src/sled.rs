@@ -57,11 +57,11 @@ use crate::journal::Journal;
 use crate::mark::Mark;
 use crate::ownership::PartitionSet;
 use crate::query::{Page, Query};
-use crate::row::{META, disk_key, value};
+use crate::row::{META, disk_key, value, whole};
 use crate::shutdown::{self, Shutdown};
 use crate::{
-    Error, Measured, OnFailure, ReadFuture, Record, Row, Stats, Store, Ticket, log, panics, repair,
-    version,
+    Error, Measured, OnFailure, ReadFuture, Record, Row, Stats, Store, Ticket, WholeRow, log,
+    panics, repair, version,
 };
 
 pub use crate::journal::{ops as group_ops, split_ops};
@@ -330,11 +330,16 @@ impl SledStore {
         self.layers().read(&disk_key(key), |row| row.map(|row| value(&key.0, row)).transpose())?
     }
 
-    fn read_rows(&self, from: &Key, to: &Key, limit: usize) -> Result<Vec<Row>, Error> {
+    fn read_rows<T>(
+        &self,
+        (from, to): (&Key, &Key),
+        limit: usize,
+        read: impl Fn(&[u8], &[u8]) -> Result<T, Error>,
+    ) -> Result<Vec<T>, Error> {
         let mut rows = Vec::new();
         if from < to && limit > 0 {
             self.layers().scan(&disk_key(from), Bound::Excluded(&disk_key(to)), |key, row| {
-                rows.push((Key(key[1..].into()), value(&key[1..], row)?));
+                rows.push(read(&key[1..], row)?);
                 Ok(rows.len() < limit)
             })?;
         }
@@ -385,7 +390,12 @@ impl Store for SledStore {
     }
 
     fn scan(&self, from: Key, to: Key, limit: usize) -> ReadFuture<'_, Vec<Row>> {
-        Box::pin(async move { self.read_rows(&from, &to, limit) })
+        let read = |key: &[u8], row: &[u8]| Ok((Key(key.into()), value(key, row)?));
+        Box::pin(async move { self.read_rows((&from, &to), limit, read) })
+    }
+
+    fn scan_whole(&self, from: Key, to: Key, limit: usize) -> ReadFuture<'_, Vec<WholeRow>> {
+        Box::pin(async move { self.read_rows((&from, &to), limit, whole) })
     }
 
     fn scan_partitions(

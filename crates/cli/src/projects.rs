@@ -18,7 +18,7 @@ const COLUMNS: [Column; 6] = [
     ("CREATED", "createdAt"),
 ];
 
-const FIELDS: [Column; 10] = [
+const FIELDS: [Column; 11] = [
     ("id", "id"),
     ("name", "name"),
     ("description", "description"),
@@ -27,6 +27,7 @@ const FIELDS: [Column; 10] = [
     ("kept for days", "retentionDays"),
     ("archived", "archivedAt"),
     ("cell", "cell"),
+    ("moving to", "movingTo"),
     ("created", "createdAt"),
     ("created by", "createdBy"),
 ];
@@ -100,6 +101,19 @@ pub enum Projects {
         /// The project's name again.
         #[arg(long, value_name = "NAME")]
         confirm: String,
+    },
+    /// Move a project to another cell. It stands still until it is there.
+    Move {
+        /// The project: its name or id.
+        project: String,
+        /// Cell; home is the one where people sign in.
+        #[arg(long = "to", value_name = "CELL")]
+        to_cell: String,
+    },
+    /// Give up the move of a project that is not there yet: it goes on where it was.
+    Stay {
+        /// The project: its name or id.
+        project: String,
     },
     /// List the members of a project.
     Members {
@@ -178,6 +192,14 @@ pub(super) async fn run(Remote { access, command }: Remote<Projects>) -> Result<
         Projects::Delete { project, confirm } => {
             let call = Call::delete(&["projects", &project]).json(&json!({"confirm": confirm}));
             return access.output.item(&client.data(call).await?, shown);
+        }
+        Projects::Move { project, to_cell } => {
+            let call = Call::post(&["projects", &project, "move"]).json(&json!({"cell": to_cell}));
+            return access.output.item(&client.data(call).await?, shown);
+        }
+        Projects::Stay { project } => {
+            let stays = client.data(Call::delete(&["projects", &project, "move"])).await?;
+            return access.output.item(&stays, shown);
         }
         Projects::Members { project, window } => {
             let page =

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use callboard_domain::access::Role;
 use callboard_domain::account::User;
+use callboard_domain::cell::HOME;
 use callboard_domain::id::{ProjectId, UserId};
 use callboard_domain::project::{Change, Member, Project};
 use callboard_domain::{Rule, Timestamp};
@@ -76,6 +77,15 @@ request! {
 }
 
 request! {
+    /// A move of a project to another cell.
+    #[derive(Debug, Clone)]
+    pub struct MoveProject as "MoveProject" {
+        /// The cell; `home` is the one where people sign in.
+        cell: String = required("cell", text(characters(1..=32))),
+    }
+}
+
+request! {
     /// The role of a user in a project.
     #[derive(Debug, Clone)]
     pub struct SetMember as "SetMember" {
@@ -111,6 +121,9 @@ pub struct ProjectBody {
     /// The cell that has its rows; absent on a server without cells.
     #[serde(skip_serializing_if = "Option::is_none")]
     cell: Option<String>,
+    /// The cell to which the project is being moved; it stands still until then.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    moving_to: Option<String>,
     /// The time of creation; `default` is as old as the server.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
@@ -124,6 +137,8 @@ impl ProjectBody {
     /// A project with so many members, in which the caller has this role.
     #[must_use]
     pub fn new(project: &Project, members: usize, role: Option<Role>) -> Self {
+        let moving = project.moving.as_ref();
+        let moving_to = moving.map(|moving| moving.to.as_deref().unwrap_or(HOME));
         let created_at = (project.id != ProjectId::DEFAULT).then(|| project.id.created_at());
         Self {
             id: Text(project.id),
@@ -134,6 +149,7 @@ impl ProjectBody {
             retention_days: project.retention_days,
             archived_at: project.archived_at.map(Iso),
             cell: project.cell.clone(),
+            moving_to: moving_to.map(str::to_owned),
             created_at: created_at.map(Iso),
             created_by: project.created_by.map(|account| account.to_string()),
         }

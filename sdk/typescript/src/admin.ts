@@ -301,6 +301,17 @@ export class Projects extends Resource {
     return this.transport.send("DELETE", "/api/projects/{id}", { names: { id }, body, ...options });
   }
 
+  /** Begins to move a project to another cell; it stands still until it is there. */
+  beginMove(id: string, cell: string, options: CallOptions = {}): Promise<models.Project> {
+    const body = checked("MoveProject", { cell });
+    return this.transport.send("POST", "/api/projects/{id}/move", { names: { id }, body, ...options });
+  }
+
+  /** Gives up a move that has not ended: the project goes on where it was. */
+  giveUpMove(id: string, options: CallOptions = {}): Promise<models.Project> {
+    return this.transport.send("DELETE", "/api/projects/{id}/move", { names: { id }, ...options });
+  }
+
   /** Lists the members of a project by name. */
   members(id: string, filters: Filters<"/api/projects/{id}/members"> = {}): Pages<models.Member> {
     return this.pages("GET", "/api/projects/{id}/members", { names: { id }, filters });

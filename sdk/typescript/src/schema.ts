@@ -1650,6 +1650,24 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/projects/{id}/move": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Begin to move a project to another cell; it stands still until it is there. */
+        post: operations["projects_begin_move"];
+        /** Give up a move of a project that has not ended: it goes on where it was. */
+        delete: operations["projects_give_up_move"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/queues": {
         parameters: {
             query?: never;
@@ -4298,6 +4316,8 @@ export interface components {
             id: string;
             /** @description The number of its members; `default` has every user. */
             members: number;
+            /** @description The cell to which the project is being moved; it stands still until then. */
+            movingTo?: string;
             /** @description The name. */
             name: string;
             /**
@@ -6259,6 +6279,10 @@ export interface components {
             /** @description The text, or parts: texts, images and documents; those of a step have placeholders. */
             content: string | components["schemas"]["MessagePartRequest"][];
         };
+        MoveProject: {
+            /** @description The cell; `home` is the one where people sign in. */
+            cell: string;
+        };
         NewTask: {
             /** @description The prompt: at most 1 MiB; required unless function is given. */
             prompt?: string | null;
@@ -6975,6 +6999,7 @@ export type Login = components['schemas']['Login'];
 export type Logout = components['schemas']['Logout'];
 export type MessagePartRequest = components['schemas']['MessagePartRequest'];
 export type MessageRequest = components['schemas']['MessageRequest'];
+export type MoveProject = components['schemas']['MoveProject'];
 export type NewTask = components['schemas']['NewTask'];
 export type PauseAll = components['schemas']['PauseAll'];
 export type PlanRequest = components['schemas']['PlanRequest'];
@@ -7014,7 +7039,7 @@ export interface operations {
                 /** @description Only entries by this actor: the id of a user or a key, anonymous, or system. */
                 actor?: string;
                 /** @description One of these actions. */
-                action?: ("server.started" | "settings.read" | "auth.signed_in" | "auth.sign_in_refused" | "auth.sign_ins_refused" | "auth.token_reused" | "auth.session_ended" | "auth.sessions_ended" | "auth.signing_key_rotated" | "auth.password_changed" | "auth.password_forgotten" | "auth.password_reset" | "invitation.created" | "invitation.revoked" | "key.created" | "key.rotated" | "key.revoked" | "cell.added" | "cell.removed" | "project.created" | "project.changed" | "project.deleted" | "project.purged" | "project.member_set" | "project.member_removed" | "user.created" | "user.changed" | "user.deleted" | "admin.reset" | "hitl.approved" | "hitl.rejected" | "hitl.reopened" | "auth.link_created" | "task.cancelled" | "task.texts_erased" | "execution.texts_erased" | "bulk.erased" | "execution.cancelled" | "schedule.created" | "schedule.changed" | "schedule.deleted" | "schedule.triggered" | "budget.created" | "budget.changed" | "budget.deleted" | "bulk.started" | "bulk.stopped" | "batch.created" | "batch.paused" | "batch.resumed" | "batch.cancelled" | "batch.retried" | "batch.reviewed" | "batch.deleted" | "file.deleted" | "queue.changed" | "system.paused" | "system.resumed" | "worker.drained" | "node.drained" | "delivery.repeated" | "webhook.secret_shown" | "webhook.secret_rotated" | "backup.started" | "backup.completed" | "backup.verified" | "template.published" | "template.deleted" | "template.latest_set" | "template.retired" | "template.restored" | "view.shared" | "view.changed" | "view.deleted" | "model.limits_set" | "model.pause_ended")[];
+                action?: ("server.started" | "settings.read" | "auth.signed_in" | "auth.sign_in_refused" | "auth.sign_ins_refused" | "auth.token_reused" | "auth.session_ended" | "auth.sessions_ended" | "auth.signing_key_rotated" | "auth.password_changed" | "auth.password_forgotten" | "auth.password_reset" | "invitation.created" | "invitation.revoked" | "key.created" | "key.rotated" | "key.revoked" | "cell.added" | "cell.removed" | "project.created" | "project.changed" | "project.deleted" | "project.moving" | "project.moved" | "project.stays" | "project.purged" | "project.member_set" | "project.member_removed" | "user.created" | "user.changed" | "user.deleted" | "admin.reset" | "hitl.approved" | "hitl.rejected" | "hitl.reopened" | "auth.link_created" | "task.cancelled" | "task.texts_erased" | "execution.texts_erased" | "bulk.erased" | "execution.cancelled" | "schedule.created" | "schedule.changed" | "schedule.deleted" | "schedule.triggered" | "budget.created" | "budget.changed" | "budget.deleted" | "bulk.started" | "bulk.stopped" | "batch.created" | "batch.paused" | "batch.resumed" | "batch.cancelled" | "batch.retried" | "batch.reviewed" | "batch.deleted" | "file.deleted" | "queue.changed" | "system.paused" | "system.resumed" | "worker.drained" | "node.drained" | "delivery.repeated" | "webhook.secret_shown" | "webhook.secret_rotated" | "backup.started" | "backup.completed" | "backup.verified" | "template.published" | "template.deleted" | "template.latest_set" | "template.retired" | "template.restored" | "view.shared" | "view.changed" | "view.deleted" | "model.limits_set" | "model.pause_ended")[];
                 /** @description Only entries of this instant or later. */
                 since?: Date | string;
                 /** @description Only entries before this instant. */
@@ -10556,6 +10581,66 @@ export interface operations {
                         /** @constant */
                         success: true;
                         data: components["schemas"]["Member"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+        };
+    };
+    projects_begin_move: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the id of the project */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["MoveProject"];
+            };
+        };
+        responses: {
+            /** @description the move has begun, and ends by itself */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Project"];
+                        meta: components["schemas"]["Meta"];
+                    };
+                };
+            };
+        };
+    };
+    projects_give_up_move: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the id of the project */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description the project stays */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Project"];
                         meta: components["schemas"]["Meta"];
                     };
                 };

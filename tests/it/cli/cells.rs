@@ -46,11 +46,18 @@ async fn the_commands_of_the_page_set_up_a_cell_and_back_it_up() {
                 .await;
             }
             ["cells", "list"] => assert!(printed.contains("following"), "{printed}"),
+            ["projects", "move", ..] => {
+                until("the project is home", async || {
+                    let project = admin.get("/api/projects/Claims").await.expect_ok();
+                    project["movingTo"].is_null() && project["cell"].is_null()
+                })
+                .await;
+            }
             ["projects", "create", ..] => assert!(printed.contains("berlin"), "{printed}"),
             _ => {}
         }
     }
-    assert_eq!(ran, 5);
+    assert_eq!(ran, 7);
     let listed = program.run(&["backup", "list", "--in", &text(&backups)]).await.ok();
     assert!(listed.lines().count() > 1, "{listed}");
     let audit = program.run(&["audit", "list", "--cell", "berlin"]).await.ok();

@@ -30,9 +30,12 @@ impl Handle {
     /// The account of an API key, if the key is valid now.
     ///
     /// # Errors
-    /// [`Error::InvalidToken`], [`Error::TokenExpired`].
+    /// [`Error::InvalidToken`], [`Error::TokenExpired`], [`Error::Unavailable`] while the project is being moved.
     pub fn caller_of_key(&self, digest: &Digest) -> Result<Caller, Error> {
-        accounts::caller_of_key(&self.node.state.accounts, digest, self.node.now())
+        let register = &self.node.state.accounts;
+        let caller = accounts::caller_of_key(register, digest, self.node.now())?;
+        register.check_here(caller.environment.slot())?;
+        Ok(caller)
     }
 
     /// The user of a session in a project, as it is now.
@@ -47,6 +50,7 @@ impl Handle {
         project: Slot,
     ) -> Result<Caller, Error> {
         let (register, now) = (&self.node.state.accounts, self.node.now());
+        register.check_here(project)?;
         accounts::caller_of_session(register, session, (user, project), now)
     }
 
@@ -56,6 +60,7 @@ impl Handle {
     /// [`Error::InvalidToken`] if they count no more, [`Error::TokenExpired`].
     pub fn caller_now(&self, caller: &Caller) -> Result<Caller, Error> {
         let place = (caller.account, caller.environment.slot());
+        self.node.state.accounts.check_here(place.1)?;
         accounts::caller_now(&self.node, place, caller.session)
     }
 

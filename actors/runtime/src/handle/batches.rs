@@ -19,7 +19,7 @@ use futures_util::future::join_all;
 use tokio::sync::oneshot;
 
 use super::runs::{Deploy, Start};
-use super::{COMMAND, Handle, scoped_key, within};
+use super::{COMMAND, Handle, within};
 use crate::items::submission::creation::plan_row;
 use crate::items::submission::warnings;
 use crate::kernel::address::BatchAddress as Address;
@@ -118,7 +118,7 @@ impl Handle {
         let environment = owner.environment;
         let _creating = self.node.state.batches.creating.lock().await;
         let key = idempotency_key.filter(|_| !order.tries).map(|key| {
-            let key = scoped_key(owner, "batches", key, &());
+            let key = self.scoped_key(owner, "batches", key, &());
             Digest::of(&format!("{:?}", key.scope)).to_string()
         });
         if let Some(scope) = &key {

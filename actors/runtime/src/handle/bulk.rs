@@ -10,7 +10,7 @@ use callboard_domain::id::{BulkId, Environment, ExecutionId, TaskId};
 use callboard_domain::query::{Executions, Page, Tasks, Window};
 use callboard_domain::{Error, Rule};
 
-use super::{Handle, scoped_key};
+use super::Handle;
 use crate::messages::submission::Owner;
 use crate::read::{self, approvals, runs, unreadable};
 use crate::tables;
@@ -140,7 +140,7 @@ impl Handle {
         let _creating = bulks.creating.lock().await;
         let jobs = bulks.all(owner.environment);
         let key = idempotency_key.map(|key| {
-            let key = scoped_key(owner, "bulk", key, &format!("{order:?}"));
+            let key = self.scoped_key(owner, "bulk", key, &format!("{order:?}"));
             (Digest::of(&format!("{:?}", key.scope)).to_string(), key.body)
         });
         let before = key.as_ref().and_then(|(scope, _)| {

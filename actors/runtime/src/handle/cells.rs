@@ -49,12 +49,12 @@ impl Handle {
         self.node.state.accounts.assigned_to(cell)
     }
 
-    /// Brings the projects and people of this cell up to date with home's list.
+    /// Brings the projects and people of this cell, `own`, up to date with home's list.
     ///
     /// # Errors
     /// [`Error::InvalidState`] if no place is free, [`Error::Unavailable`].
-    pub async fn follow_home(&self, assigned: Assigned) -> Result<(), Error> {
-        self.account_command(|reply| Message::Follow(assigned, reply)).await
+    pub async fn follow_home(&self, own: &str, assigned: Assigned) -> Result<(), Error> {
+        self.account_command(|reply| Message::Follow(own.to_owned(), assigned, reply)).await
     }
 
     /// A notice after every change of accounts, projects and cells.
@@ -87,6 +87,7 @@ impl Handle {
     /// [`Error::NotFound`] of the project for a user who is no member, or who is not known here.
     pub fn caller_of_person(&self, user: UserId, project: Slot) -> Result<Caller, Error> {
         let (register, now) = (&self.node.state.accounts, self.node.now());
+        register.check_here(project)?;
         if register.user(user).is_none() {
             let id = register.project_id(project.environment(Mode::Live));
             return Err(Error::not_found("project", id));

@@ -13,7 +13,7 @@ use callboard_domain::{Error, Rule};
 use callboard_store::Op;
 use tokio::sync::{OwnedMutexGuard, oneshot};
 
-use super::{Handle, scoped_key};
+use super::Handle;
 use crate::items::accounts::caller_of;
 use crate::items::submission::{self, NewWork, Scheduled, Submission};
 use crate::items::task;
@@ -44,7 +44,7 @@ impl Handle {
         let (environment, own) = (owner.environment, &self.node.state.chat_batches);
         let writing = Arc::clone(&own.writing).lock_owned().await;
         let key = key.map(|key| {
-            let key = scoped_key(owner, "chat/batches", key, &order);
+            let key = self.scoped_key(owner, "chat/batches", key, &order);
             (Digest::of(&format!("{:?}", key.scope)).to_string(), key.body)
         });
         if let Some((scope, _)) = &key {
@@ -179,7 +179,10 @@ impl Handle {
     /// The batches that something is still to be done for.
     #[must_use]
     pub fn open_chat_batches(&self) -> Vec<(Environment, ChatBatchId)> {
-        self.node.state.chat_batches.all()
+        let mut open = self.node.state.chat_batches.all();
+        let served = self.node.environments();
+        open.retain(|(environment, _)| served.contains(environment));
+        open
     }
 
     /// Waits until a batch was created or changed.

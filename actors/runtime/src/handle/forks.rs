@@ -14,7 +14,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::runs::Prepared;
-use super::{Deploy, Handle, Start, scoped_key};
+use super::{Deploy, Handle, Start};
 use crate::commit::sources::NodeSources;
 use crate::items::execution::fork;
 use crate::items::submission::{Named, NewWork, Options, Runs, StartExecution, Submitted};
@@ -64,7 +64,7 @@ impl Handle {
     ) -> Result<Submitted, Error> {
         self.admit()?;
         let endpoint = format!("executions/{id}/fork");
-        let key = idempotency_key.map(|key| scoped_key(owner, &endpoint, key, &fork));
+        let key = idempotency_key.map(|key| self.scoped_key(owner, &endpoint, key, &fork));
         let Checked { runs, prepared, options, forked_from, occurrence, mut named } =
             self.checked_fork(owner, caller, id, fork).await?;
         let forked_from = Some(forked_from);

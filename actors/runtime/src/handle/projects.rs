@@ -11,6 +11,7 @@ use callboard_domain::project::{Change, Member, Project};
 
 use super::Handle;
 use crate::items::accounts::{Message, NewProject};
+use crate::node::register::moves::MOVING;
 use crate::node::register::projects::may_see;
 use crate::read::projects::{self, Figures};
 use crate::read::usage;
@@ -73,10 +74,13 @@ impl Handle {
     /// The project of an identifier or a name.
     ///
     /// # Errors
-    /// [`Error::NotFound`].
+    /// [`Error::NotFound`], [`Error::Unavailable`] for a project that is about to come to this cell.
     pub fn slot_of(&self, named: &str) -> Result<Slot, Error> {
-        let found = self.node.state.accounts.slot_named(named);
-        found.ok_or_else(|| Error::not_found("project", named))
+        let register = &self.node.state.accounts;
+        let refusal = || {
+            if register.may_come(named) { MOVING } else { Error::not_found("project", named) }
+        };
+        register.slot_named(named).ok_or_else(refusal)
     }
 
     /// The figures of a project of this cell, for whoever may know its costs.

@@ -20,7 +20,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use tokio::sync::oneshot;
 
-use super::{COMMAND, Handle, scoped_key, within};
+use super::{COMMAND, Handle, within};
 use crate::items::execution::{Address, Message};
 use crate::items::submission::{
     self, Created, Named, NewWork, Options, Runs, StartExecution, Submitted,
@@ -180,7 +180,7 @@ impl Handle {
     ) -> Result<Submitted, Error> {
         self.admit()?;
         let endpoint = format!("plans/{id}/execute");
-        let key = idempotency_key.map(|key| scoped_key(owner, &endpoint, key, &start.same()));
+        let key = idempotency_key.map(|key| self.scoped_key(owner, &endpoint, key, &start.same()));
         let (options, start_at, named) = (start.options, start.start_at, start.named.clone());
         let plan = self.plan(owner.environment, owner.caller(), id).await?;
         let prepared = self.of_plan(owner, plan, start).await?;
@@ -216,7 +216,7 @@ impl Handle {
         self.admit()?;
         let endpoint = format!("templates/{id}/deploy");
         let key = idempotency_key
-            .map(|key| scoped_key(owner, &endpoint, key, &(&deploy, deploy.start.same())));
+            .map(|key| self.scoped_key(owner, &endpoint, key, &(&deploy, deploy.start.same())));
         let Start { options, start_at, .. } = deploy.start;
         let named = deploy.start.named.clone();
         let (deployed, prepared) = self.prepared(owner.environment, caller, id, deploy).await?;

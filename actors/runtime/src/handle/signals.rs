@@ -12,7 +12,7 @@ use callboard_domain::{Error, Rule};
 use serde_json::Value;
 use tokio::sync::oneshot;
 
-use super::{COMMAND, Handle, key_of, within};
+use super::{COMMAND, Handle, within};
 use crate::items::execution::{Address, Message};
 use crate::messages::execution::Sending;
 use crate::read::runs::Overview;
@@ -57,7 +57,7 @@ impl Handle {
         let text = payload_text(&payload);
         let key = key.map(|key| {
             let endpoint = format!("executions/{id}/signals/{name}");
-            let mut key = key_of((environment, by), &endpoint, &key, &payload);
+            let mut key = self.key_of((environment, by), &endpoint, &key, &payload);
             // The row stands beside those of the execution, so that one commit holds both.
             key.scope[0] = id.partition();
             key

@@ -4,7 +4,7 @@ use callboard_domain::Error;
 use callboard_domain::id::{BatchId, Environment, TaskId};
 use callboard_domain::task::Task;
 
-use super::{Handle, scoped_key};
+use super::Handle;
 use crate::items::submission::{NewWork, Submitted};
 use crate::messages::submission::Owner;
 use crate::read::search::{Asked, Found, search};
@@ -23,7 +23,7 @@ impl Handle {
         idempotency_key: Option<&str>,
     ) -> Result<Submitted, Error> {
         let endpoint = format!("tasks/{id}/retry");
-        let key = idempotency_key.map(|key| scoped_key(owner, &endpoint, key, &()));
+        let key = idempotency_key.map(|key| self.scoped_key(owner, &endpoint, key, &()));
         let found = self.task(owner.environment, id).await?;
         found.task.repeatable()?;
         let request = Box::new(found.task.spec.request(found.inputs));

@@ -108,7 +108,7 @@ impl Handle {
     }
 
     async fn write_view(&self, ops: Vec<Op>) -> Result<(), Error> {
-        let stored = durable(self.node.shard(PARTITION).commit(PARTITION, ops)).await;
+        let stored = durable(self.node.shard(PARTITION).commit_or_refuse(PARTITION, ops)).await;
         stored.map_err(|_| Error::Unavailable("the view could not be stored"))
     }
 }

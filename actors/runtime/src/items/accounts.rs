@@ -10,7 +10,8 @@ use callboard_domain::Error;
 use callboard_domain::access::Action;
 use callboard_domain::audit::{By, Record};
 use callboard_domain::credential::ENTROPY_BYTES;
-use callboard_domain::id::{Environment, KeyId, UserId};
+use callboard_domain::id::{Environment, KeyId, Slot, UserId};
+use callboard_domain::project::Project;
 use callboard_store::table::Table;
 use callboard_store::{Op, Outcome, Store, Ticket};
 use ractor::{Actor, ActorProcessingErr, ActorRef};
@@ -18,7 +19,10 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::node::Node;
-use crate::tables::{CELLS, INVITATIONS, KEY_USES, KEYS, LEFT_WORK, PROJECTS, SESSIONS, USERS};
+use crate::node::register::Register;
+use crate::tables::{
+    CELLS, INVITATIONS, KEY_USES, KEYS, LEFT_WORK, MOVES, PROJECTS, SESSIONS, USERS,
+};
 
 mod audit;
 mod cells;
@@ -26,6 +30,7 @@ mod ends;
 mod invitations;
 mod keys;
 mod left;
+mod moves;
 mod projects;
 mod reset;
 mod sessions;
@@ -55,13 +60,16 @@ impl Accounts {
     async fn load(&self) -> Result<(), callboard_store::Error> {
         let (store, register) = (&*self.0.shard(PARTITION).store, &self.0.state.accounts);
         each(&USERS, store, |_, user| register.put_user(user)).await?;
+        for (_, part) in MOVES.scan(store, NUMBER, None, usize::from(Slot::COUNT)).await? {
+            register.put_part(part);
+        }
         let mut after = None;
         loop {
             let page = PROJECTS.scan(store, NUMBER, after.as_ref(), 1_000).await?;
             let Some((last, _)) = page.last() else { break };
             after = Some(*last);
             for (_, project) in page {
-                if let Some(slot) = project.slot.filter(|_| project.deleted_at.is_none()) {
+                if let Some(slot) = project.slot.filter(|_| is_open(register, &project)) {
                     self.0.kernel.environments.put(slot);
                 }
                 register.put_project(Arc::new(project));
@@ -121,6 +129,11 @@ impl Accounts {
     }
 }
 
+/// True for a project that is served from the start on: one that stands still is not.
+fn is_open(register: &Register, project: &Project) -> bool {
+    project.deleted_at.is_none() && register.open_part(project.id).is_none()
+}
+
 async fn committed(ticket: Ticket) -> Result<(), Error> {
     match ticket.await {
         Outcome::Committed => Ok(()),
@@ -170,12 +183,7 @@ impl Actor for Accounts {
                 let _ = reply.send(self.create_user(new, by).await);
             }
             Message::CreateFirstAdmin(new, by, reply) => {
-                let made = if self.0.state.accounts.has_admin() {
-                    Ok(None)
-                } else {
-                    self.create_user(new, by).await.map(Some)
-                };
-                let _ = reply.send(made);
+                let _ = reply.send(self.create_first_admin(new, by).await);
             }
             Message::AdmitExternal(new, by, reply) => {
                 let _ = reply.send(self.admit_external(new, by).await);
@@ -213,9 +221,10 @@ impl Actor for Accounts {
             Message::RemoveCell(name, by, reply) => {
                 let _ = reply.send(self.remove_cell(&name, by).await);
             }
-            Message::Follow(assigned, reply) => {
-                let _ = reply.send(self.follow(assigned).await);
+            Message::Follow(own, assigned, reply) => {
+                let _ = reply.send(self.follow(&own, assigned).await);
             }
+            Message::Move(command) => self.take(command).await,
             Message::DeleteProject(id, confirm, by, reply) => {
                 let _ = reply.send(self.delete_project(id, &confirm, by).await);
             }

@@ -47,8 +47,12 @@ type Key = (Environment, BulkId);
 
 impl Bulks {
     /// Reads the jobs, and removes the parts of those that a crash kept from being created.
-    pub(crate) async fn load(&self, node: &Node) -> Result<(), StoreError> {
-        for &environment in &*node.environments() {
+    pub(crate) async fn load(
+        &self,
+        node: &Node,
+        environments: &[Environment],
+    ) -> Result<(), StoreError> {
+        for &environment in environments {
             let (store, number) = (node.store(), environment.number());
             let mut after = None;
             loop {
@@ -82,7 +86,8 @@ pub(crate) async fn run(node: Arc<Node>) {
     let mut resumed: HashSet<Key> = node.state.bulks.jobs().keys().copied().collect();
     let mut last = LastTurns::default();
     loop {
-        let Some((environment, job)) = node.state.bulks.next(&mut last) else {
+        let served = node.environments();
+        let Some((environment, job)) = node.state.bulks.next(&mut last, &served) else {
             node.state.bulks.wake.notified().await;
             continue;
         };

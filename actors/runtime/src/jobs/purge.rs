@@ -1,4 +1,4 @@
-//! Ends the work of deleted projects, then removes their rows.
+//! Ends the work of deleted projects, then removes their rows; and removes those of projects that have left this cell.
 //!
 //! ```text
 //!   deleted ─▶ all is cancelled ─▶ rounds, until one finds nothing ─▶ no actor of it has run in this process ─▶ forgotten
@@ -15,17 +15,16 @@ use std::time::Duration;
 use callboard_domain::Error as Refusal;
 use callboard_domain::chat_batch::Event;
 use callboard_domain::id::{Environment, ScheduleId, Slot, TemplateBatchId};
+use callboard_domain::moving::{Part, Stage};
 use callboard_domain::project::Project;
-use callboard_store::{Error, Key, Op};
-use tokio::time::Instant;
+use callboard_store::Error;
 
 use crate::handle::Handle;
 use crate::items::accounts::cancel_all;
-use crate::node::files::durable;
 use crate::node::{Node, PAGE};
-use crate::tables::{BATCHES, LIVE_EXECUTIONS, LIVE_TASKS, SCHEDULES, event_log};
+use crate::tables::{BATCHES, LIVE_EXECUTIONS, LIVE_TASKS, SCHEDULES};
 
-/// The rows that one commit removes.
+/// The schedules that are read at a time.
 const LOT: usize = 512;
 /// The interval between two rounds over the same project.
 const ROUND: Duration = Duration::from_mins(1);
@@ -33,8 +32,6 @@ const ROUND: Duration = Duration::from_mins(1);
 const ENDING: Duration = Duration::from_secs(1);
 /// The rounds in succession that find nothing, after which there is no other before the next start.
 const QUIET: u32 = 2;
-/// More bytes than any key has.
-const LONGEST: [u8; 128] = [0xff; 128];
 
 /// Removes the rows of each deleted project, for as long as the process lives.
 pub(crate) async fn run(node: Arc<Node>) {
@@ -50,6 +47,18 @@ pub(crate) async fn run(node: Arc<Node>) {
             }
             if purge.is_over {
                 purges.remove(&slot);
+            }
+        }
+        for part in node.state.accounts.parts() {
+            let purge = purges.entry(part.slot).or_default();
+            if part.stage.is_open() || purge.quiet >= QUIET {
+                continue;
+            }
+            if let Err(error) = purge.clear(&node, &part).await {
+                tracing::warn!(%error, project = %part.project, "a moved project still has rows");
+            }
+            if purge.is_over {
+                purges.remove(&part.slot);
             }
         }
         let open = purges.values().filter(|purge| purge.quiet < QUIET);
@@ -72,6 +81,8 @@ struct Purge {
     is_ending: bool,
     /// True once the project is forgotten.
     is_over: bool,
+    /// True once a project that left counts for no account.
+    is_uncounted: bool,
 }
 
 impl Purge {
@@ -94,7 +105,7 @@ impl Purge {
         }
         let mut removed = 0;
         for environment in environments {
-            removed += remove_rows(node, environment).await?;
+            removed += node.remove_rows(environment).await?;
         }
         self.rows += removed;
         self.quiet = if removed > 0 { 0 } else { self.quiet + 1 };
@@ -103,6 +114,32 @@ impl Purge {
             let handle = Handle::owed(Arc::clone(node));
             handle.purged_project(Arc::clone(project), self.rows, is_free).await?;
             self.is_over = is_free;
+        }
+        Ok(())
+    }
+}
+
+impl Purge {
+    /// Removes the rows of a project that has left, or of one that was to come. The place is free at once if no actor of
+    /// it has run in this process, and no copy can be on its way.
+    async fn clear(&mut self, node: &Arc<Node>, part: &Arc<Part>) -> Result<(), Failed> {
+        let was_served = node.kernel.standstill.is_gone(part.slot);
+        let environments = part.slot.environments();
+        if was_served && !self.is_uncounted {
+            for environment in environments {
+                uncount(node, environment).await?;
+            }
+            self.is_uncounted = true;
+        }
+        let mut removed = 0;
+        for environment in environments {
+            removed += node.remove_rows(environment).await?;
+        }
+        self.quiet = if removed > 0 { 0 } else { self.quiet + 1 };
+        let is_still = part.stage == Stage::Left || self.quiet >= QUIET;
+        if is_still && !was_served {
+            Handle::owed(Arc::clone(node)).cleared(Arc::clone(part)).await?;
+            self.is_over = true;
         }
         Ok(())
     }
@@ -158,31 +195,23 @@ fn unless_over<T>(cancelled: Result<T, Refusal>) -> Result<(), Refusal> {
     }
 }
 
-/// Removes all rows and records of an environment; returns the number of rows.
-async fn remove_rows(node: &Node, environment: Environment) -> Result<u64, Failed> {
-    let (store, number) = (node.store(), environment.number());
-    let mut removed = 0;
-    for table in 0..=u8::MAX {
-        let (from, to) = (Key::new(table, number, &[]), Key::new(table, number, &LONGEST));
-        loop {
-            let began = Instant::now();
-            let rows = store.scan(from.clone(), to.clone(), LOT).await?;
-            if rows.is_empty() {
-                break;
-            }
-            removed += rows.len() as u64;
-            let ops = rows.into_iter().map(|(key, _)| Op::Delete { key }).collect();
-            durable(node.shard(0).commit(0, ops)).await?;
-            // Other writers have half of the time.
-            tokio::time::sleep(began.elapsed()).await;
+/// Takes what a project that has left was counted with from its accounts.
+async fn uncount(node: &Node, environment: Environment) -> Result<(), Failed> {
+    let holdings = &node.limits.holdings;
+    node.each_unfinished(environment, |task| {
+        holdings.give_back(environment, &task.spec.account, 1);
+    })
+    .await?;
+    let mut after = None;
+    loop {
+        let number = environment.number();
+        let page = SCHEDULES.scan(node.store(), number, after.as_ref(), PAGE).await?;
+        let Some((last, _)) = page.last() else { return Ok(()) };
+        after = Some(*last);
+        for (_, row) in page {
+            holdings.lost_schedule(environment, &row.schedule.account);
         }
     }
-    let log = event_log(environment);
-    let (oldest, newest) = store.log_bounds(log).await?;
-    if oldest <= newest && newest > 0 {
-        durable(node.shard(0).commit(0, vec![Op::Trim { log, before: newest + 1 }])).await?;
-    }
-    Ok(removed)
 }
 
 /// An obstacle to a round.

@@ -3,9 +3,42 @@
 use std::sync::Arc;
 
 use callboard_domain::id::{
-    DeliveryId, Environment, ExecutionId, Mode, ScheduleId, TaskId, TemplateBatchId, WorkerId,
+    DeliveryId, Environment, ExecutionId, Mode, ScheduleId, Slot, TaskId, TemplateBatchId, WorkerId,
 };
 use callboard_domain::task::Task;
+
+/// An address within a project.
+pub(crate) trait InProject {
+    /// The place of the project.
+    fn slot(&self) -> Slot;
+}
+
+macro_rules! in_projects {
+    ($($address:ty),*) => {$(
+        impl InProject for $address {
+            fn slot(&self) -> Slot {
+                self.environment.slot()
+            }
+        }
+    )*};
+}
+
+in_projects!(
+    TaskAddress,
+    ExecutionAddress,
+    DeliveryAddress,
+    ScheduleAddress,
+    BatchAddress,
+    WorkerAddress,
+    QueueAddress
+);
+
+#[cfg(test)]
+impl InProject for u8 {
+    fn slot(&self) -> Slot {
+        Slot::new(self >> 4).expect("a place")
+    }
+}
 
 /// A task's address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

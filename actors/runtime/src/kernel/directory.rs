@@ -11,13 +11,16 @@
 //! sent to it, so no message is lost between waking and sleeping. Where actors come and go by the thousand, some of
 //! the retired are kept in a pool, which saves a start and a way by the supervisor.
 
-use std::collections::hash_map;
+use std::collections::{BTreeMap, hash_map};
 use std::fmt::Debug;
 use std::hash::Hash;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
+use callboard_domain::id::Slot;
 use foldhash::HashMap;
 use ractor::{ActorId, ActorRef, MessagingErr};
+
+use crate::kernel::address::InProject;
 
 /// The actors of one kind, by address.
 pub(crate) struct Directory<A, M> {
@@ -41,6 +44,16 @@ struct Entries<A, M> {
     idle: usize,
     /// While the directory is closed: the actors that are to be started.
     closed: Option<Vec<A>>,
+    /// The projects that stand still, or are gone.
+    still: BTreeMap<Slot, Still<A>>,
+}
+
+/// A project whose actors are not started.
+enum Still<A> {
+    /// These are to be started once the project goes on.
+    Shut(Vec<A>),
+    /// The project is in another cell: messages to its actors are dropped.
+    Gone,
 }
 
 enum Entry<M> {
@@ -78,18 +91,19 @@ impl<M: ractor::Message> Entry<M> {
     }
 }
 
-impl<A: Ord + Hash + Clone + Debug, M: ractor::Message> Default for Directory<A, M> {
+impl<A: Ord + Hash + Clone + Debug + InProject, M: ractor::Message> Default for Directory<A, M> {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl<A: Ord + Hash + Clone + Debug, M: ractor::Message> Directory<A, M> {
+impl<A: Ord + Hash + Clone + Debug + InProject, M: ractor::Message> Directory<A, M> {
     /// An empty directory, whose actors stop when they retire.
     #[must_use]
     pub(crate) fn new() -> Self {
         let by_address = HashMap::default();
-        let entries = Entries { by_address, pooled: Vec::new(), idle: 0, closed: None };
+        let (pooled, still) = (Vec::new(), BTreeMap::new());
+        let entries = Entries { by_address, pooled, idle: 0, closed: None, still };
         Self { entries: Mutex::new(entries), start: OnceLock::new(), pool: None }
     }
 
@@ -119,17 +133,56 @@ impl<A: Ord + Hash + Clone + Debug, M: ractor::Message> Directory<A, M> {
         }
     }
 
+    /// Starts no actor of a project until [`Self::open_project`]: messages wait for theirs.
+    pub(crate) fn shut_project(&self, project: Slot) {
+        self.entries().still.entry(project).or_insert_with(|| Still::Shut(Vec::new()));
+    }
+
+    /// Starts the actors of a project that messages wait for.
+    pub(crate) fn open_project(&self, project: Slot) {
+        let still = self.entries().still.remove(&project);
+        let Some(Still::Shut(waiting)) = still else { return };
+        for address in waiting {
+            self.ask_to_start(address);
+        }
+    }
+
+    /// Ends the actors of a project, and drops all messages to them from now on.
+    pub(crate) fn end_project(&self, project: Slot) {
+        let mut entries = self.entries();
+        entries.still.insert(project, Still::Gone);
+        let ended: Vec<_> =
+            entries.by_address.extract_if(|address, _| address.slot() == project).collect();
+        // The lock is released first: a dropped message may send another one.
+        drop(entries);
+        for (_, entry) in ended {
+            if let Entry::Awake { actor, .. } = entry {
+                actor.kill();
+            }
+        }
+    }
+
     /// Sends `message` to the actor at `address`, waking it if need be. Messages of one sender to
     /// one address are handled in the order of sending.
     pub(crate) fn send(&self, address: A, message: M) {
         let mut entries = self.entries();
-        let Entries { by_address, pooled, idle, closed } = &mut *entries;
+        let Entries { by_address, pooled, idle, closed, still } = &mut *entries;
+        let closed = match still.get_mut(&address.slot()) {
+            Some(Still::Gone) => {
+                drop(entries);
+                drop(message);
+                return;
+            }
+            Some(Still::Shut(waiting)) => Some(waiting),
+            None => closed.as_mut(),
+        };
         match by_address.entry(address) {
             hash_map::Entry::Vacant(vacant) => {
                 let address = vacant.key().clone();
-                let take_pooled = self.take_pooled(pooled, &address);
+                let pooled_actor =
+                    if closed.is_none() { self.take_pooled(pooled, &address) } else { None };
                 *idle = pooled.len().min(*idle);
-                if let Some(actor) = take_pooled {
+                if let Some(actor) = pooled_actor {
                     let entry = vacant.insert(Entry::Awake { actor, sent: 0 });
                     entry.take(message);
                     return;
@@ -175,8 +228,12 @@ impl<A: Ord + Hash + Clone + Debug, M: ractor::Message> Directory<A, M> {
 
     /// The actor is running: sends it the waiting messages.
     pub(crate) fn started(&self, address: &A, actor: ActorRef<M>) {
-        let entries = &mut self.entries().by_address;
-        let waiting = match entries.remove(address) {
+        let mut entries = self.entries();
+        if matches!(entries.still.get(&address.slot()), Some(Still::Gone)) {
+            actor.kill();
+            return;
+        }
+        let waiting = match entries.by_address.remove(address) {
             Some(Entry::Starting { waiting, .. }) => waiting,
             Some(Entry::Awake { .. }) | None => Vec::new(),
         };
@@ -184,7 +241,7 @@ impl<A: Ord + Hash + Clone + Debug, M: ractor::Message> Directory<A, M> {
         for message in waiting {
             entry.take(message);
         }
-        entries.insert(address.clone(), entry);
+        entries.by_address.insert(address.clone(), entry);
     }
 
     /// The number of messages that wait for an actor to be started.
@@ -314,6 +371,30 @@ mod tests {
         directory.send(3, 0);
         assert_eq!([1, 2, 3].map(|_| started.try_recv()), [Ok(1), Ok(2), Ok(3)]);
         assert_eq!([1, 2, 3].map(|address| directory.waiting(&address)), [2, 1, 1]);
+    }
+
+    #[tokio::test]
+    async fn a_project_stands_still_alone_and_is_gone_alone() {
+        let directory = Directory::<u8, u8>::with_pool(8, |address| address);
+        let (starts, mut started) = tokio::sync::mpsc::unbounded_channel();
+        directory.on_start(move |address| starts.send(address).expect("the test listens"));
+        let [here, other, awake] = [0x10, 0x20, 0x11];
+        let (actor, running) = Actor::spawn(None, TimerKey, ()).await.expect("it starts");
+        directory.started(&awake, actor);
+        let project = here.slot();
+        directory.shut_project(project);
+        for address in [here, other, here, awake] {
+            directory.send(address, 0);
+        }
+        assert_eq!([started.try_recv(), started.try_recv()].map(Result::ok), [Some(other), None]);
+        directory.open_project(project);
+        assert_eq!((started.try_recv(), directory.waiting(&here)), (Ok(here), 2));
+        directory.end_project(project);
+        running.await.expect("it ends");
+        for address in [here, awake] {
+            directory.send(address, 0);
+        }
+        assert_eq!((started.try_recv().ok(), directory.awake()), (None, 1), "the other one's");
     }
 
     #[tokio::test]

@@ -34,6 +34,12 @@ impl Environments {
         let all: BTreeSet<_> = known.iter().copied().chain(project.environments()).collect();
         *known = all.into_iter().collect();
     }
+
+    /// Takes those of a project out.
+    pub(crate) fn take(&self, project: Slot) {
+        let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        *known = known.iter().copied().filter(|one| one.slot() != project).collect();
+    }
 }
 
 /// The sandboxes that were used, each told once.

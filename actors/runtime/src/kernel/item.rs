@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 
+use crate::kernel::address::InProject;
 use crate::kernel::directory::Directory;
 use crate::kernel::supervisor::{ChildSpec, Kind, Reason};
 
@@ -23,7 +24,7 @@ pub(crate) trait Item: Sized + Send + 'static {
     /// The name in logs.
     const NAME: &'static str;
     /// The key that identifies an item.
-    type Address: Ord + Hash + Clone + Debug + Send + Sync + 'static;
+    type Address: Ord + Hash + Clone + Debug + InProject + Send + Sync + 'static;
     type Message: ractor::Message;
     /// The state that the actors of the kind share.
     type Shared: Send + Sync + 'static;

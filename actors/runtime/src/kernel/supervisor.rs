@@ -14,6 +14,7 @@ use std::time::Duration;
 use ractor::{Actor, ActorCell, ActorProcessingErr, ActorRef, SupervisionEvent};
 use tokio::time::Instant;
 
+use crate::kernel::address::InProject;
 use crate::kernel::directory::Directory;
 
 /// The most restarts within [`WITHIN`] that are borne.
@@ -26,7 +27,7 @@ pub(crate) const FIRST_WAIT: Duration = Duration::from_millis(20);
 /// A kind of supervised actor.
 pub(crate) trait Kind: Send + Sync + 'static {
     /// The key that identifies an actor of the kind.
-    type Address: Ord + Hash + Clone + Debug + Send + Sync + 'static;
+    type Address: Ord + Hash + Clone + Debug + InProject + Send + Sync + 'static;
     type Actor: Actor<Arguments = ChildSpec<Self>>;
     /// The kind's name in logs.
     const NAME: &'static str;

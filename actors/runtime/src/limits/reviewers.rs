@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use callboard_domain::account::User;
 use callboard_domain::approval::{ReviewerPool, choose};
-use callboard_domain::id::UserId;
+use callboard_domain::id::{Slot, UserId};
 
 use crate::kernel::address::TaskAddress;
 
@@ -52,6 +52,15 @@ impl Reviewers {
     /// Assigns the item to this user, or to none.
     pub(crate) fn assign(&self, item: TaskAddress, user: Option<UserId>) {
         self.lock().assign(item, user);
+    }
+
+    /// Forgets the items of a project that is gone.
+    pub(crate) fn forget_project(&self, project: Slot) {
+        let mut inner = self.lock();
+        let items: Vec<_> = inner.assigned.keys().copied().collect();
+        for item in items.into_iter().filter(|item| item.environment.slot() == project) {
+            inner.assign(item, None);
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {

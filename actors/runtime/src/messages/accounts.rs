@@ -14,7 +14,10 @@ use callboard_domain::credential::refresh::RefreshToken;
 use callboard_domain::credential::selection::KeySelection;
 use callboard_domain::credential::{ApiKey, Secret};
 use callboard_domain::digest::Digest;
-use callboard_domain::id::{Environment, InvitationId, KeyId, ProjectId, SessionId, UserId};
+use callboard_domain::id::{
+    Environment, InvitationId, KeyId, MoveId, ProjectId, SessionId, UserId,
+};
+use callboard_domain::moving::Part;
 use callboard_domain::project::{self, Member, Project};
 use callboard_domain::rate::Tier;
 use callboard_domain::session::Session;
@@ -138,8 +141,10 @@ pub(crate) enum Message {
     PutCell(Cell, By, Reply<Cell>),
     /// Remove a cell that has no project.
     RemoveCell(String, By, Reply<Cell>),
-    /// Bring the projects and people of this cell up to date with home's list.
-    Follow(Assigned, Reply<()>),
+    /// Bring the projects and people of this cell, which has this name, up to date with home's list.
+    Follow(String, Assigned, Reply<()>),
+    /// Take a step in a move of a project.
+    Move(MoveCommand),
     /// Note that so many rows of a deleted project were removed and none is left; true if its place is free.
     PurgedProject(Arc<Project>, u64, bool, Reply<()>),
     SetMember(ProjectId, UserId, Role, By, Reply<Member>),
@@ -166,6 +171,21 @@ pub(crate) enum Message {
     WriteAudit,
     /// Forget expired sessions, and do the other work that is due once a minute.
     Tidy,
+}
+
+/// A step in a move of a project.
+#[derive(Debug)]
+pub(crate) enum MoveCommand {
+    /// Begin to move a project to the cell of this name.
+    Begin(ProjectId, String, By, Reply<Arc<Project>>),
+    /// Give up a move of a project.
+    Stay(ProjectId, By, Reply<Arc<Project>>),
+    /// The project of this number is in its new cell.
+    Switch(u32, MoveId, Reply<()>),
+    /// All rows of a project have come.
+    Copied(Box<Part>, Reply<()>),
+    /// All rows of a part are removed.
+    Cleared(Arc<Part>, Reply<()>),
 }
 
 /// The person who accepts an invitation.

@@ -37,10 +37,15 @@ impl Bulks {
         own.map(|(_, job)| job.clone()).collect()
     }
 
-    /// The next job to work on.
-    pub(crate) fn next(&self, last: &mut LastTurns) -> Option<(Environment, Job)> {
+    /// The next job to work on, of the environments that are `served`.
+    pub(crate) fn next(
+        &self,
+        last: &mut LastTurns,
+        served: &[Environment],
+    ) -> Option<(Environment, Job)> {
         let jobs = self.jobs();
-        let open = jobs.iter().filter(|(_, job)| job.ended_at.is_none());
+        let is_open = |key: &Key, job: &Job| job.ended_at.is_none() && served.contains(&key.0);
+        let open = jobs.iter().filter(|(key, job)| is_open(key, job));
         let key = last.next(&open.map(|(key, _)| *key).collect::<Vec<_>>())?;
         Some((key.0, jobs.get(&key)?.clone()))
     }

@@ -332,10 +332,12 @@ impl Node {
     }
 
     /// Reads all templates, those that come with the service among them.
-    pub(crate) async fn load_templates(&self) -> Result<(), StoreError> {
-        let environments = self.environments();
-        self.put_built_in(&environments);
-        for &environment in &*environments {
+    pub(crate) async fn load_templates(
+        &self,
+        environments: &[Environment],
+    ) -> Result<(), StoreError> {
+        self.put_built_in(environments);
+        for &environment in environments {
             self.load_choices(environment).await?;
             let (mut after, mut found) = (None, Vec::new());
             loop {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use callboard_domain::id::{ChatBatchId, Environment, FileId};
+use callboard_domain::id::{ChatBatchId, Environment, FileId, Slot};
 use callboard_store::Error;
 use tokio::sync::Notify;
 
@@ -35,6 +35,11 @@ impl ChatBatches {
         self.open().remove(&key);
     }
 
+    /// Forgets the batches of a project that is gone.
+    pub(crate) fn forget_project(&self, project: Slot) {
+        self.open().retain(|(environment, _), _| environment.slot() != project);
+    }
+
     /// The batches, the oldest first in each environment.
     pub(crate) fn all(&self) -> Vec<Key> {
         self.open().keys().copied().collect()
@@ -55,8 +60,11 @@ impl ChatBatches {
 
 impl Node {
     /// Reads the batches that something is still to be done for.
-    pub(crate) async fn load_chat_batches(&self) -> Result<(), Error> {
-        for &environment in &*self.environments() {
+    pub(crate) async fn load_chat_batches(
+        &self,
+        environments: &[Environment],
+    ) -> Result<(), Error> {
+        for &environment in environments {
             for batch in chat_batches::open(self.store(), environment).await? {
                 self.state.chat_batches.keep((environment, batch.id), batch.order.input);
             }

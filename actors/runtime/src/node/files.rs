@@ -104,7 +104,7 @@ impl Node {
             ContentRow { place, files: 1 }
         };
         ops.push(CONTENTS.put(number, file.digest.as_bytes(), &content, None));
-        durable(self.shard(partition).commit(partition, ops)).await
+        durable(self.shard(partition).commit_or_refuse(partition, ops)).await
     }
 
     /// Removes a file that nothing refers to; one that something refers to stays. True if the file is gone.
@@ -142,7 +142,7 @@ impl Node {
         let found = FILES.get(self.store(), environment.number(), &file.id.as_u128()).await;
         let Some(found) = found.map_err(|error| unreadable(&error))? else { return Ok(()) };
         let ops = vec![files::put(environment, &File { unused_since, ..found })];
-        durable(self.shard(partition).commit(partition, ops)).await
+        durable(self.shard(partition).commit_or_refuse(partition, ops)).await
     }
 
     /// Removes a file, and its content with the last file. A file that is gone is no error.
@@ -171,7 +171,7 @@ impl Node {
             }
             None => {}
         }
-        durable(self.shard(partition).commit(partition, ops)).await?;
+        durable(self.shard(partition).commit_or_refuse(partition, ops)).await?;
         self.state.files.loosened.notify_one();
         loop {
             let ops =
@@ -179,7 +179,7 @@ impl Node {
             if ops.is_empty() {
                 return Ok(());
             }
-            durable(self.shard(partition).commit(partition, ops)).await?;
+            durable(self.shard(partition).commit_or_refuse(partition, ops)).await?;
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The accounts as they were committed last, for every request to read.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
@@ -14,6 +14,7 @@ use callboard_domain::credential::selection::KeySelection;
 use callboard_domain::digest::Digest;
 use callboard_domain::id::{InvitationId, KeyId, SessionId, Slot, UserId};
 use callboard_domain::machine::Machine;
+use callboard_domain::moving::Part;
 use callboard_domain::project::Project;
 use callboard_domain::rate::Tier;
 use callboard_domain::session::Session;
@@ -29,6 +30,7 @@ use crate::observers::metrics::KeyEnd;
 mod cells;
 mod invitations;
 mod left;
+pub(crate) mod moves;
 pub(crate) mod projects;
 mod sessions;
 
@@ -66,6 +68,10 @@ pub(crate) struct Inner {
     elsewhere: BTreeMap<u32, Arc<Project>>,
     /// The cells besides home.
     cells: Arc<[Cell]>,
+    /// The parts of this cell in moves, by the projects' places here.
+    parts: BTreeMap<Slot, Arc<Part>>,
+    /// The projects whose state is being read: requests for them are refused.
+    opening: BTreeSet<Slot>,
     /// The fate of the work of deleted users.
     pub(crate) left: BTreeMap<UserId, WorkLeft>,
 }

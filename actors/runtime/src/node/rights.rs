@@ -180,6 +180,7 @@ impl PermissionWatch {
     }
 
     fn caller(&self) -> Result<Caller, Error> {
+        self.node.state.accounts.check_here(self.slot)?;
         caller_now(&self.node, (self.account, self.slot), self.session)
     }
 

@@ -7,6 +7,7 @@ use std::sync::{Arc, OnceLock};
 
 use callboard_domain::execution::Execution;
 use callboard_domain::execution::program::Program;
+use callboard_domain::id::Slot;
 use callboard_store::{Batch, BatchId, Epoch, Op, Outcome, Partition, Store, Ticket};
 use ractor::ActorRef;
 
@@ -17,6 +18,7 @@ use crate::kernel::directory::Directory;
 use crate::kernel::handoff::HandoffCache;
 use crate::kernel::holds::Holds;
 use crate::kernel::ports::Ports;
+use crate::kernel::standstill::Standstill;
 use crate::messages::{approval, batch, delivery, execution, schedule, submission, task};
 use crate::node::timers;
 use crate::tables::LoadedTask;
@@ -30,6 +32,7 @@ pub(crate) struct Shard {
     /// The epochs of the partitions that the node owned when the shard was made: the store fences the
     /// writes of a shard of an earlier tenure.
     epochs: Box<[Option<Epoch>]>,
+    standstill: Arc<Standstill>,
     pub(crate) ports: Ports,
     pub(crate) tasks: Arc<Directory<TaskAddress, task::Message>>,
     pub(crate) executions: Arc<Directory<ExecutionAddress, execution::Message>>,
@@ -52,11 +55,12 @@ impl std::fmt::Debug for Shard {
 }
 
 impl Shard {
-    pub(crate) fn new(store: Arc<dyn Store>, ports: Ports) -> Self {
+    pub(crate) fn new(store: Arc<dyn Store>, ports: Ports, standstill: Arc<Standstill>) -> Self {
         let epochs = (0..=u8::MAX).map(|at| store.epoch(Partition(at))).collect();
         Self {
             store,
             epochs,
+            standstill,
             ports,
             tasks: Arc::new(Directory::with_pool(POOLED_TASKS, task::Message::Rebind)),
             executions: Arc::default(),
@@ -78,11 +82,27 @@ impl Shard {
         Some((Partition(partition), self.epochs[usize::from(partition)]?))
     }
 
-    /// Puts rows of one partition in line to be committed.
+    /// Puts rows of one partition in line to be committed. Those of a project that stands still wait until it goes on.
     pub(crate) fn commit(&self, partition: u8, ops: Vec<Op>) -> Ticket {
-        let Some(guard) = self.guard(partition) else { return Ticket::answered(Outcome::Fenced) };
-        let id = BatchId(self.ports.entropy.bits());
-        self.store.commit(Batch { id, guards: vec![guard], ops })
+        let commit = |batch| self.standstill.commit(&*self.store, batch, true);
+        self.batch(partition, ops).map_or_else(Ticket::answered, commit)
+    }
+
+    /// The same for a writer that serves several projects: it does not wait for one that stands still.
+    pub(crate) fn commit_or_refuse(&self, partition: u8, ops: Vec<Op>) -> Ticket {
+        let commit = |batch| self.standstill.commit(&*self.store, batch, false);
+        self.batch(partition, ops).map_or_else(Ticket::answered, commit)
+    }
+
+    /// The same for a project that stands still or is gone.
+    pub(crate) fn commit_anyway(&self, partition: u8, ops: Vec<Op>) -> Ticket {
+        let commit = |batch| self.store.commit(batch);
+        self.batch(partition, ops).map_or_else(Ticket::answered, commit)
+    }
+
+    fn batch(&self, partition: u8, ops: Vec<Op>) -> Result<Batch, Outcome> {
+        let guard = self.guard(partition).ok_or(Outcome::Fenced)?;
+        Ok(Batch { id: BatchId(self.ports.entropy.bits()), guards: vec![guard], ops })
     }
 
     /// Starts no actor, and wakes none by time, until [`Self::open`].
@@ -103,6 +123,35 @@ impl Shard {
         self.schedules.open();
         self.batches.open();
         self.timers(timers::Message::Begin);
+    }
+
+    /// Starts no actor of a project until [`Self::open_project`].
+    pub(crate) fn shut_project(&self, project: Slot) {
+        self.tasks.shut_project(project);
+        self.executions.shut_project(project);
+        self.approvals.shut_project(project);
+        self.deliveries.shut_project(project);
+        self.schedules.shut_project(project);
+        self.batches.shut_project(project);
+    }
+
+    pub(crate) fn open_project(&self, project: Slot) {
+        self.tasks.open_project(project);
+        self.executions.open_project(project);
+        self.approvals.open_project(project);
+        self.deliveries.open_project(project);
+        self.schedules.open_project(project);
+        self.batches.open_project(project);
+    }
+
+    /// Ends the actors of a project that is gone.
+    pub(crate) fn end_project(&self, project: Slot) {
+        self.tasks.end_project(project);
+        self.executions.end_project(project);
+        self.approvals.end_project(project);
+        self.deliveries.end_project(project);
+        self.schedules.end_project(project);
+        self.batches.end_project(project);
     }
 
     /// Gives up unused memory: the handoff cache of new tasks and executions, and

@@ -93,6 +93,20 @@ impl ReviewStats {
             }
         };
         self.progress.send_replace(progress);
+        self.finish_loading(environments).await;
+    }
+
+    /// Reads those of a project that has come from another cell, before anybody asks for them.
+    pub(crate) async fn load_project(
+        &self,
+        store: &dyn Store,
+        environments: &[Environment],
+    ) -> Result<(), StoreError> {
+        self.read(store, environments).await.map(drop)
+    }
+
+    /// Ends the loading of these environments, once every commit that was read has been reported too.
+    pub(crate) async fn finish_loading(&self, environments: &[Environment]) {
         tokio::time::sleep(REPORTED_WITHIN).await;
         for &environment in environments {
             self.sums(environment).finish_loading();

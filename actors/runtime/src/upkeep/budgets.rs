@@ -119,7 +119,7 @@ impl Budgets {
 }
 
 async fn commit(node: &Node, ops: Vec<Op>) -> Result<(), Error> {
-    match node.shard(PARTITION).commit(PARTITION, ops).await {
+    match node.shard(PARTITION).commit_or_refuse(PARTITION, ops).await {
         Outcome::Committed => Ok(()),
         Outcome::NotApplied(error) | Outcome::Unknown(error) => Err(error),
         Outcome::Fenced | Outcome::Conflict(_) => Err(Error::Stopped),

@@ -58,7 +58,7 @@ async fn look_at(node: &Node, environment: Environment, file: &File) -> Result<(
     let Uses { task, over } = files::uses(node.store(), environment, file.id, false).await?;
     if !over.is_empty() {
         let partition = file.id.partition();
-        let removed = durable(node.shard(partition).commit(partition, over)).await;
+        let removed = durable(node.shard(partition).commit_or_refuse(partition, over)).await;
         removed.map_err(|_| Error::Stopped)?;
     }
     let done = match (task, file.unused_since) {
@@ -97,7 +97,7 @@ async fn remove_chunks(node: &Node, environment: Environment, place: u128) -> Re
         if is_last {
             ops.push(LOOSE_CHUNKS.delete(number, &place));
         }
-        let removed = durable(node.shard(partition).commit(partition, ops)).await;
+        let removed = durable(node.shard(partition).commit_or_refuse(partition, ops)).await;
         removed.map_err(|_| Error::Stopped)?;
         if is_last {
             return Ok(());

@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use callboard_domain::approval::Record;
-use callboard_domain::id::{DeliveryId, Environment, ExecutionId, TaskId, partition_of};
+use callboard_domain::id::{DeliveryId, Environment, ExecutionId, Slot, TaskId, partition_of};
 use callboard_domain::machine::Machine;
 use callboard_domain::schedule::Timetable;
 use callboard_domain::task::{Effect, State, Task};
@@ -243,18 +243,27 @@ impl Node {
         let marks = self.observers.events.begin(&environments, &*self.kernel.ports.entropy).await?;
         // A mark that a crash loses is one that no cursor is found to have: its client reads the state anew.
         drop(self.shard(0).commit(0, marks));
-        self.load_templates().await?;
         self.load_pause().await?;
-        for &environment in &*environments {
-            if environment.is_test() {
-                continue;
-            }
+        self.recover_in(&environments).await
+    }
+
+    /// The same for a project that has come from another cell, or has stood still over a start.
+    pub(crate) async fn recover_project(&self, project: Slot) -> Result<usize, Error> {
+        let environments = project.environments();
+        let marks = self.observers.events.begin(&environments, &*self.kernel.ports.entropy).await?;
+        drop(self.shard(0).commit(0, marks));
+        self.recover_in(&environments).await
+    }
+
+    async fn recover_in(&self, environments: &[Environment]) -> Result<usize, Error> {
+        self.load_templates(environments).await?;
+        for &environment in environments.iter().filter(|environment| environment.is_live()) {
             self.load_models(environment).await?;
             self.limits.flow.load(self.store(), environment).await?;
             self.limits.budgets_of(environment).load(self).await?;
         }
         let mut count = 0;
-        for &environment in &*environments {
+        for &environment in environments {
             count += recover(self, environment).await?;
         }
         Ok(count)

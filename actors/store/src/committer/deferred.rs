@@ -14,7 +14,7 @@ use super::{GROUP, Job};
 use crate::batch::{Key, Op};
 
 /// The longest wait of a deferred batch, but for the sync under way.
-const MAX_DELAY: Duration = Duration::from_millis(10);
+pub const DEFERRED: Duration = Duration::from_millis(10);
 
 /// The deferred batches, in the order of their arrival.
 #[derive(Default)]
@@ -34,7 +34,7 @@ impl DeferredCommits {
     /// The time until the first batch is due; `None` without one.
     pub(super) fn next_due(&self, now: Instant) -> Option<Duration> {
         let oldest = self.queue.front()?;
-        Some((oldest.at + MAX_DELAY).saturating_duration_since(now))
+        Some((oldest.at + DEFERRED).saturating_duration_since(now))
     }
 
     /// Takes out all batches, for the last group.
@@ -69,7 +69,7 @@ impl DeferredCommits {
             selected.iter().flat_map(|arrival| keys(&arrival.job)).collect();
         // The newest arrival comes first: each that joins may take older ones along.
         for (arrival, joins) in self.queue.iter().zip(&mut joins).rev() {
-            let due = crowded || now >= arrival.at + MAX_DELAY;
+            let due = crowded || now >= arrival.at + DEFERRED;
             *joins = due || keys(&arrival.job).any(|key| named.contains(key));
             if *joins {
                 named.extend(keys(&arrival.job));

@@ -10,8 +10,8 @@ use super::link::Link;
 use crate::batch::{Key, LogId};
 use crate::log::{self, Bounds, Unpacker};
 use crate::ownership::PartitionSet;
-use crate::row::{disk_key, value};
-use crate::{Error, Measured, Record, Row, Size};
+use crate::row::disk_key;
+use crate::{Error, Measured, Record, Size};
 
 /// The most rows of one call.
 const PAGE: usize = 2_000;
@@ -110,13 +110,13 @@ pub(super) async fn page(
     Ok(found.await?.iter().map(|row| (row.get(0), row.get(1))).collect())
 }
 
-pub(super) async fn scan(
+pub(super) async fn scan<T>(
     link: &Link,
     partitions: PartitionSet,
-    from: Key,
-    to: Key,
+    (from, to): (Key, Key),
     limit: usize,
-) -> Result<Vec<Row>, Error> {
+    read: impl Fn(&[u8], &[u8]) -> Result<T, Error>,
+) -> Result<Vec<T>, Error> {
     let (mut from, to) = (disk_key(&from), disk_key(&to));
     let mut rows = Vec::new();
     while from < to && rows.len() < limit {
@@ -128,7 +128,7 @@ pub(super) async fn scan(
             from.push(0);
         }
         for (key, row) in page {
-            rows.push((Key(key[1..].into()), value(&key[1..], &row)?));
+            rows.push(read(&key[1..], &row)?);
         }
         if is_last {
             break;

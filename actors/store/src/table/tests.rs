@@ -8,7 +8,7 @@ use crate::batch::{Batch, BatchId};
 use crate::testing::memory::MemoryStore;
 use crate::{
     Epoch, LogId, Measured, Outcome, Page, Partition, PartitionSet, Query, ReadFuture, Record, Row,
-    Stats, Ticket,
+    Stats, Ticket, WholeRow,
 };
 
 const ENVIRONMENT: u8 = 1;
@@ -205,6 +205,9 @@ impl Store for Interrupted {
             drop(self.0.commit(Batch { id: BatchId(0), guards: Vec::new(), ops }));
         }
         self.0.scan(from, to, limit)
+    }
+    fn scan_whole(&self, from: Key, to: Key, limit: usize) -> ReadFuture<'_, Vec<WholeRow>> {
+        self.0.scan_whole(from, to, limit)
     }
     fn query<'a>(&'a self, query: &'a Query) -> ReadFuture<'a, Page> {
         self.0.query(query)

@@ -74,6 +74,7 @@ macro_rules! contract_tests {
             rows_without_a_value_come_last_in_both_directions,
             filters_combine,
             queries_agree_with_looking_at_every_row,
+            whole_rows_can_be_put_into_another_list,
         );
     };
     (@each $name:ident, $fixture:ty: $($check:ident),* $(,)?) => {

@@ -12,7 +12,7 @@ use tokio::sync::{mpsc, oneshot};
 use crate::batch::{Batch, Epoch, Key, LogId, Partition};
 use crate::ownership::PartitionSet;
 use crate::query::{Page, Query};
-use crate::{Error, Measured, Outcome, ReadFuture, Record, Row, Stats, Store, Ticket};
+use crate::{Error, Measured, Outcome, ReadFuture, Record, Row, Stats, Store, Ticket, WholeRow};
 
 /// The failure of a commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -130,6 +130,10 @@ impl Store for FaultyStore {
         limit: usize,
     ) -> ReadFuture<'_, Vec<Row>> {
         self.inner.scan_partitions(partitions, from, to, limit)
+    }
+
+    fn scan_whole(&self, from: Key, to: Key, limit: usize) -> ReadFuture<'_, Vec<WholeRow>> {
+        self.inner.scan_whole(from, to, limit)
     }
 
     fn query<'a>(&'a self, query: &'a Query) -> ReadFuture<'a, Page> {

@@ -18,7 +18,9 @@ use crate::batch::{Batch, Epoch, Key, LogId, Partition};
 use crate::ownership::{NodeId, PartitionSet};
 use crate::query::{Page, Query};
 use crate::row::disk_key;
-use crate::{Error, Measured, Outcome, ReadFuture, Record, Row, Size, Stats, Store, Ticket};
+use crate::{
+    Error, Measured, Outcome, ReadFuture, Record, Row, Size, Stats, Store, Ticket, WholeRow,
+};
 
 pub use cluster::Cluster;
 
@@ -133,6 +135,16 @@ impl Store for MemoryStore {
             });
             let rows = rows.take(limit);
             rows.map(|(key, row)| (key.clone(), row.value.clone())).collect()
+        })
+    }
+
+    fn scan_whole(&self, from: Key, to: Key, limit: usize) -> ReadFuture<'_, Vec<WholeRow>> {
+        self.read(move |database| {
+            if from >= to {
+                return Vec::new();
+            }
+            let rows = database.disk.rows.range(from..to).take(limit);
+            rows.map(|(key, row)| (key.clone(), row.value.clone(), row.entry.clone())).collect()
         })
     }
 

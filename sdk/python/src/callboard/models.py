@@ -1105,6 +1105,8 @@ class Project(Base):
     """`prj_…`"""
     members: int
     """The number of its members; `default` has every user."""
+    moving_to: str | None = None
+    """The cell to which the project is being moved; it stands still until then."""
     name: str
     """The name."""
     retention_days: int | None = None
@@ -2121,6 +2123,14 @@ class MessageRequest(Base):
     """The author."""
     content: str | list[MessagePartRequest]
     """The text, or parts: texts, images and documents; those of a step have placeholders."""
+
+
+class MoveProject(Base):
+    model_config: ClassVar[ConfigDict] = ConfigDict(
+        extra="forbid",
+    )
+    cell: Annotated[str, Field(max_length=32, min_length=1)]
+    """The cell; `home` is the one where people sign in."""
 
 
 class PauseAll(Base):

@@ -266,6 +266,10 @@ class MessageRequest(TypedDict):
     content: str | list[MessagePartRequest]
 
 
+class MoveProject(TypedDict):
+    cell: str
+
+
 class PauseAll(TypedDict):
     reason: str
     submissions: NotRequired[Literal["accept", "refuse"] | None]

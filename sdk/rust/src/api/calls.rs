@@ -665,6 +665,27 @@ impl Projects {
     pub async fn remove_member(&self, id: &str, user: &str) -> Result<types::Member, Error> {
         self.cb.one(Call::delete(&["projects", id, "members", user]), false).await
     }
+
+    /// Begin to move a project to another cell; it stands still until it is there.
+    ///
+    /// # Errors
+    /// The server refuses it, or cannot be reached ([`Error`]).
+    pub async fn begin_move(
+        &self,
+        id: &str,
+        body: impl Into<types::MoveProject>,
+    ) -> Result<types::Project, Error> {
+        let body: types::MoveProject = body.into();
+        self.cb.one(Call::post(&["projects", id, "move"]).json(&json(&body)), false).await
+    }
+
+    /// Give up a move of a project that has not ended: it goes on where it was.
+    ///
+    /// # Errors
+    /// The server refuses it, or cannot be reached ([`Error`]).
+    pub async fn give_up_move(&self, id: &str) -> Result<types::Project, Error> {
+        self.cb.one(Call::delete(&["projects", id, "move"]), false).await
+    }
 }
 
 impl Queues {

@@ -4895,6 +4895,23 @@ pub struct More {
     pub why: Option<String>,
 }
 
+/// As the server's documentation says.
+#[derive(Clone, PartialEq, Serialize, Deserialize, Debug)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct MoveProject {
+    /// The cell; `home` is the one where people sign in.
+    pub cell: String,
+}
+
+impl MoveProject {
+    /// The members that there must be.
+    #[must_use]
+    pub fn new(cell: impl Into<String>) -> Self {
+        Self { cell: cell.into() }
+    }
+}
+
 /// A new invitation with its link.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
@@ -5699,6 +5716,9 @@ pub struct Project {
     pub id: String,
     /// The number of its members; `default` has every user.
     pub members: u64,
+    /// The cell to which the project is being moved; it stands still until then.
+    #[serde(rename = "movingTo", default, skip_serializing_if = "Option::is_none")]
+    pub moving_to: Option<String>,
     /// The name.
     pub name: String,
     /// The days for which ended items are kept, if not as long as the server's settings say.

@@ -79,7 +79,12 @@ async fn turn(app: &Arc<App>, (environment, id): (Environment, ChatBatchId)) -> 
     let turn = Turn { app: Arc::clone(app), environment };
     let mut alone = JoinSet::new();
     alone.spawn(async move { turn.take(id).await });
-    match alone.join_next().await {
+    let ended = tokio::select! {
+        ended = alone.join_next() => ended,
+        // What it has begun waits with the project; others are to have their turn.
+        () = app.handle.begins_to_move(environment) => return false,
+    };
+    match ended {
         Some(Ok(Ok(goes_on))) => goes_on,
         Some(Ok(Err(error))) => {
             tracing::debug!(batch = %id, %error, "a batch is taken on again later");

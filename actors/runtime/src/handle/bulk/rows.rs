@@ -85,7 +85,7 @@ impl Bulks {
 }
 
 pub(crate) async fn commit(node: &Node, ops: Vec<Op>) -> Result<(), StoreError> {
-    match node.shard(PARTITION).commit(PARTITION, ops).await {
+    match node.shard(PARTITION).commit_or_refuse(PARTITION, ops).await {
         Committed::Committed => Ok(()),
         Committed::NotApplied(error) | Committed::Unknown(error) => Err(error),
         Committed::Fenced | Committed::Conflict(_) => Err(StoreError::Stopped),

@@ -9,6 +9,7 @@ use callboard_domain::account::{PasswordHash, User};
 use callboard_domain::audit::{Action, By, Record};
 use callboard_domain::cell::{Assigned, Cell, MAX_CELLS, Person};
 use callboard_domain::id::UserId;
+use callboard_domain::moving::Stage;
 use callboard_domain::project::{Change, Project};
 
 use super::projects::put;
@@ -46,7 +47,7 @@ impl Accounts {
         let at = cells.iter().position(|cell| cell.name == name);
         let cell = cells.remove(at.ok_or_else(|| Error::not_found("cell", name))?);
         let projects = register.projects();
-        if let Some(there) = projects.iter().find(|it| it.cell.as_deref() == Some(name)) {
+        if let Some(there) = projects.iter().find(|it| it.is_or_comes_to(name)) {
             let message =
                 format!("cell {name} has projects, {} is one: delete them first", there.name);
             return Err(Error::InvalidState(message));
@@ -66,10 +67,16 @@ impl Accounts {
     /// project that home says was deleted is.
     pub(super) async fn follow(
         &self,
+        own: &str,
         Assigned { projects, people, .. }: Assigned,
     ) -> Result<(), Error> {
         self.put_people(people).await?;
+        self.drop_unnamed(&projects).await?;
         for given in projects {
+            self.take_order(Some(own), given.clone(), Vec::new()).await?;
+            if given.cell.as_deref() != Some(own) {
+                continue;
+            }
             match self.0.state.accounts.project(given.id) {
                 Ok(known) if given.deleted_at.is_some() => {
                     self.delete_project(known.id, &known.name, By::SYSTEM).await?;
@@ -81,6 +88,18 @@ impl Accounts {
                     let record = record.with("name", &given.name);
                     self.open(given, Vec::new(), vec![record]).await?;
                 }
+            }
+        }
+        Ok(())
+    }
+
+    /// Drops what has come of projects that home's list does not name: their moves were given up.
+    async fn drop_unnamed(&self, projects: &[Project]) -> Result<(), Error> {
+        for part in self.0.state.accounts.parts() {
+            let is_named = projects.iter().any(|given| given.id == part.project);
+            let comes = matches!(part.stage, Stage::Coming | Stage::Copied);
+            if comes && !is_named {
+                self.drop_part(&part).await?;
             }
         }
         Ok(())

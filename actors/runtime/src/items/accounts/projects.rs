@@ -8,7 +8,7 @@ use callboard_domain::access::{Account, Action as Permission, Role};
 use callboard_domain::audit::{Action, By, Record};
 use callboard_domain::cell::cell_for;
 use callboard_domain::id::{ProjectId, UserId};
-use callboard_domain::project::{Change, DEFAULT_NAME, Member, Project, next_number, next_place};
+use callboard_domain::project::{Change, DEFAULT_NAME, Member, Project, next_number};
 use callboard_store::Op;
 
 use super::users::Endings;
@@ -67,10 +67,7 @@ impl Accounts {
         mut ops: Vec<Op>,
         records: Vec<Record>,
     ) -> Result<Arc<Project>, Error> {
-        let register = &self.0.state.accounts;
-        let leaving = register.leaving_projects().into_iter().map(|(_, project)| project);
-        let taken: Vec<_> = register.projects().into_iter().chain(leaving).collect();
-        let slot = next_place(taken.iter().map(Arc::as_ref))?;
+        let slot = self.free_place()?;
         let project = Project { slot: Some(slot), cell: None, ..project };
         ops.extend(put(&project));
         ops.extend(self.0.open_project(slot).await.map_err(unreadable)?);
@@ -117,6 +114,7 @@ impl Accounts {
     ) -> Result<Arc<Project>, Error> {
         self.permit_in(id, &by, Permission::ProjectsManage)?;
         let before = self.changeable(id)?;
+        before.check_settled()?;
         let now = self.0.now();
         let deleted = (*before).clone().deleted(confirm, now)?;
         let mut endings = Endings::default();
@@ -259,7 +257,7 @@ impl Accounts {
     }
 
     /// A project that can be changed.
-    fn changeable(&self, id: ProjectId) -> Result<Arc<Project>, Error> {
+    pub(super) fn changeable(&self, id: ProjectId) -> Result<Arc<Project>, Error> {
         if id == ProjectId::DEFAULT {
             let message = "the project default cannot be changed: every user of the server is its member, with the \
                            role that /api/auth/users gives";
@@ -280,7 +278,7 @@ impl Accounts {
     }
 }
 
-fn unreadable(_: callboard_store::Error) -> Error {
+pub(super) fn unreadable(_: callboard_store::Error) -> Error {
     Error::Unavailable("the store cannot be read")
 }
 

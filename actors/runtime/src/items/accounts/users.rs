@@ -33,6 +33,17 @@ impl Accounts {
         self.create_invited(new, None, by).await
     }
 
+    pub(super) async fn create_first_admin(
+        &self,
+        new: NewUser,
+        by: By,
+    ) -> Result<Option<User>, Error> {
+        if self.0.state.accounts.has_admin() {
+            return Ok(None);
+        }
+        self.create_user(new, by).await.map(Some)
+    }
+
     /// Makes a user, and uses up the invitation, if there is one.
     pub(super) async fn create_invited(
         &self,

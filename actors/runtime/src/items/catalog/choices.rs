@@ -57,7 +57,7 @@ impl Publisher {
         let row = ChoiceRow { id: id.to_owned(), choice: choice.clone() };
         let ops = TEMPLATE_CHOICES.put(environment.number(), key, &row, None);
         let partition = key.to_be_bytes()[0];
-        match self.0.shard(partition).commit(partition, ops).await {
+        match self.0.shard(partition).commit_or_refuse(partition, ops).await {
             Outcome::Committed => {
                 self.0.state.catalog.keep_choice(environment, id.to_owned(), choice);
                 Ok(())

@@ -58,7 +58,7 @@ impl Publisher {
             self.0.limits.holdings.store(environment, owner, &ops);
         }
         let partition = plans::template_key(&row.id, &row.version).to_be_bytes()[0];
-        match self.0.shard(partition).commit(partition, ops).await {
+        match self.0.shard(partition).commit_or_refuse(partition, ops).await {
             Outcome::Committed => {
                 catalog.put(environment, Arc::clone(&published));
                 Ok(PublishOutcome::Added(published))

@@ -36,7 +36,7 @@ impl Publisher {
             let row = TemplateRow { removed_at: Some(self.0.now()), ..row_of(published) };
             let ops = vec![plans::template_row(environment, &row)];
             let partition = plans::template_key(&row.id, &row.version).to_be_bytes()[0];
-            match self.0.shard(partition).commit(partition, ops).await {
+            match self.0.shard(partition).commit_or_refuse(partition, ops).await {
                 Outcome::Committed => {
                     catalog.remove(environment, &id, published.template.version());
                 }

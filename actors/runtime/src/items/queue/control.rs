@@ -79,7 +79,7 @@ impl Held<QueueItem> {
                 log::append(self.address.environment, event, Kind::Queue, changed),
             ];
             let shard = self.node.shard(PARTITION);
-            let outcome = shard.commit(PARTITION, ops).await;
+            let outcome = shard.commit_or_refuse(PARTITION, ops).await;
             if !matches!(outcome, Outcome::Committed) {
                 return Err(durable::NotCommitted(outcome).into());
             }

@@ -44,11 +44,13 @@ impl Register {
         let inner = self.read();
         inner.cells.iter().find(|known| known.name == cell)?;
         let elsewhere = inner.elsewhere.values();
-        let own = elsewhere.clone().filter(|project| project.cell.as_deref() == Some(cell));
+        let all = inner.projects.values().chain(inner.elsewhere.values());
+        let own = all.filter(|project| project.concerns(cell));
         let projects: Vec<_> = own.map(|project| (**project).clone()).collect();
         let is_member = |user: &User| {
-            let mut open = projects.iter().filter(|project| project.deleted_at.is_none());
-            open.any(|project| project.members.contains_key(&user.id))
+            let open = projects.iter().filter(|project| project.deleted_at.is_none());
+            let mut own = open.filter(|project| project.is_or_comes_to(cell));
+            own.any(|project| project.members.contains_key(&user.id))
         };
         let known = inner.users.values();
         let known = known.filter(|user| user.role == Role::Admin || is_member(user));

@@ -21,9 +21,11 @@ impl Register {
                 inner.leaving.insert(slot, project);
             }
             Some(slot) => {
+                inner.elsewhere.remove(&project.number);
                 inner.projects.insert(slot, project);
             }
             None => {
+                inner.projects.retain(|_, known| known.id != project.id);
                 inner.elsewhere.insert(project.number, project);
             }
         }
@@ -34,6 +36,18 @@ impl Register {
     /// The deleted projects that may still have rows.
     pub(crate) fn leaving_projects(&self) -> Vec<(Slot, Arc<Project>)> {
         self.read().leaving.iter().map(|(slot, project)| (*slot, Arc::clone(project))).collect()
+    }
+
+    /// Forgets the project at a place, which is another cell's now.
+    pub(crate) fn let_go(&self, slot: Slot) {
+        self.write().projects.remove(&slot);
+        self.changes.send_replace(());
+    }
+
+    /// The place of an open project of this cell.
+    pub(crate) fn slot_of(&self, id: ProjectId) -> Option<Slot> {
+        let inner = self.read();
+        inner.projects.iter().find(|(_, project)| project.id == id).map(|(slot, _)| *slot)
     }
 
     /// Forgets a deleted project, which has no rows.

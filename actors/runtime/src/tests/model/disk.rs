@@ -15,7 +15,7 @@ use bytes::Bytes;
 use callboard_store::testing::memory::MemoryStore;
 use callboard_store::{
     Batch, Epoch, Error, Key, LogId, Measured, Op, Outcome, Page, Partition, PartitionSet, Query,
-    ReadFuture, Record, Row, Stats, Store, Ticket,
+    ReadFuture, Record, Row, Stats, Store, Ticket, WholeRow,
 };
 use tokio::sync::{mpsc, oneshot};
 
@@ -357,6 +357,10 @@ impl Store for Disk {
         limit: usize,
     ) -> ReadFuture<'_, Vec<Row>> {
         self.0.store.scan_partitions(partitions, from, to, limit)
+    }
+
+    fn scan_whole(&self, from: Key, to: Key, limit: usize) -> ReadFuture<'_, Vec<WholeRow>> {
+        self.0.store.scan_whole(from, to, limit)
     }
 
     fn query<'a>(&'a self, query: &'a Query) -> ReadFuture<'a, Page> {

@@ -24,7 +24,7 @@ pub(super) async fn remove_old(
             if batch.cleared && batch.at(batch.status).is_some_and(|at| at < until) {
                 let (id, partition) = (batch.id.as_u128(), batch.id.partition());
                 let ops = CHAT_BATCHES.delete(node.store(), number, id).await?;
-                let removed = durable(node.shard(partition).commit(partition, ops)).await;
+                let removed = durable(node.shard(partition).commit_or_refuse(partition, ops)).await;
                 removed.map_err(|_| Error::Stopped)?;
             }
         }

@@ -92,5 +92,5 @@ pub(super) async fn parts(
 /// Puts rows of the item `id`'s partition in line to be removed.
 pub(super) fn commit(node: &Node, id: u128, ops: Vec<Op>) -> Ticket {
     let partition = partition_of(id);
-    node.shard(partition).commit(partition, ops)
+    node.shard(partition).commit_or_refuse(partition, ops)
 }

@@ -271,3 +271,42 @@ async fn agree<F: Fixture>(batches: &[Vec<Op>], questions: &[Query]) -> TestCase
     }
     Ok(())
 }
+
+pub async fn whole_rows_can_be_put_into_another_list<F: Fixture>() {
+    let fixture = F::new();
+    let entry = Entry {
+        list: LIST,
+        terms: vec![(1, b"open"[..].into()), (4, b""[..].into()), (1, b"red"[..].into())],
+        sort: [None, Some(7)],
+    };
+    let plain = Key::new(OPEN - 1, 1, &[9]);
+    let rows = vec![
+        Op::Put { key: plain.clone(), value: value("plain"), entry: None },
+        Op::Put { key: listed(OPEN, 1), value: value("one"), entry: Some(entry) },
+        Op::Put { key: listed(OPEN, 2), value: value("off every list"), entry: None },
+        list(DONE, 3, "done"),
+    ];
+    commit(fixture.store(), rows.clone()).await;
+    let check = async |store: &dyn Store| {
+        let (from, to) = (plain.clone(), Key::new(u8::MAX, 1, &[]));
+        let found = store.scan_whole(from, to.clone(), 9).await.expect("the store answers");
+        let puts = found.into_iter().map(|(key, value, entry)| Op::Put { key, value, entry });
+        assert_eq!(puts.collect::<Vec<_>>(), rows);
+        let two = store.scan_whole(listed(OPEN, 2), to, 1).await.expect("the store answers");
+        assert_eq!(two.len(), 1);
+    };
+    check(fixture.store()).await;
+    let fixture = fixture.reopen();
+    check(fixture.store()).await;
+    let (from, to) = (plain.clone(), Key::new(u8::MAX, 1, &[]));
+    let found = fixture.store().scan_whole(from, to, 9).await.expect("the store answers");
+    let other = |(key, value, entry): (Key, _, Option<Entry>)| {
+        let mut bytes = key.0.clone();
+        bytes[1] = 2;
+        let entry = entry.map(|entry| Entry { list: [LIST[0], 2], ..entry });
+        Op::Put { key: Key(bytes), value, entry }
+    };
+    commit(fixture.store(), found.into_iter().map(other).collect()).await;
+    let query = Query { list: [LIST[0], 2], ..status("red") };
+    assert_eq!(self::found(fixture.store(), &query).await, [1]);
+}

@@ -21,7 +21,7 @@ pub(super) struct Disk {
 #[derive(Debug, Clone)]
 pub(super) struct Stored {
     pub(super) value: Bytes,
-    entry: Option<Entry>,
+    pub(super) entry: Option<Entry>,
     /// Ascends with every put.
     stamp: u64,
 }

@@ -414,6 +414,15 @@ class AsyncProjects(AsyncResource):
         body = _core.checked(models.DeleteProject, {"confirm": confirm})
         return await self._one(models.Project, "DELETE", "/api/projects/{id}", id=id, body=body)
 
+    async def begin_move(self, id: str, cell: str) -> models.Project:
+        """Begins to move a project to another cell; it stands still until it is there."""
+        body = _core.checked(models.MoveProject, {"cell": cell})
+        return await self._one(models.Project, "POST", "/api/projects/{id}/move", id=id, body=body)
+
+    async def give_up_move(self, id: str) -> models.Project:
+        """Gives up a move that has not ended: the project goes on where it was."""
+        return await self._one(models.Project, "DELETE", "/api/projects/{id}/move", id=id)
+
     def members(self, id: str) -> AsyncPages[models.Member]:
         """Lists the members of a project by name."""
         return self._pages(models.Member, "GET", "/api/projects/{id}/members", id=id)

@@ -415,6 +415,15 @@ class Projects(Resource):
         body = _core.checked(models.DeleteProject, {"confirm": confirm})
         return self._one(models.Project, "DELETE", "/api/projects/{id}", id=id, body=body)
 
+    def begin_move(self, id: str, cell: str) -> models.Project:
+        """Begins to move a project to another cell; it stands still until it is there."""
+        body = _core.checked(models.MoveProject, {"cell": cell})
+        return self._one(models.Project, "POST", "/api/projects/{id}/move", id=id, body=body)
+
+    def give_up_move(self, id: str) -> models.Project:
+        """Gives up a move that has not ended: the project goes on where it was."""
+        return self._one(models.Project, "DELETE", "/api/projects/{id}/move", id=id)
+
     def members(self, id: str) -> Pages[models.Member]:
         """Lists the members of a project by name."""
         return self._pages(models.Member, "GET", "/api/projects/{id}/members", id=id)
