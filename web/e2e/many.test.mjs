@@ -210,9 +210,13 @@ test("a page answers to a hand within 100 ms, on a server with very many items a
     }
     await click(first.getByRole("link").first());
     await page.goBack();
+    await first.waitFor();
     await page.keyboard.press("Control+k");
+    const search = page.getByRole("dialog");
+    await search.waitFor();
     await type("letter 77");
     await page.keyboard.press("Escape");
+    await search.waitFor({ state: "detached" });
     await click(nav.getByRole("link", { name: "Templates", exact: true }));
     await click(page.getByRole("searchbox", { name: "Search templates" }));
     await type("team 7");
