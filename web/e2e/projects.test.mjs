@@ -348,7 +348,10 @@ test("an admin of the server without a role sees names, members and figures, and
   assert.equal(await row.getByRole("link", { name: "Open" }).count(), 0);
   const own = rows(page, "Projects").filter({ hasText: "default" });
   for (const one of [row, own])
-    await until(async () => (await one.locator('[data-column="tasks"]').textContent()) !== "–", "its figures");
+    await until(
+      async () => (await one.locator('[data-column="tasks"]').textContent()) !== "–",
+      "its figures",
+    );
   // No project to switch to: the list is not offered.
   assert.equal(await page.locator("[data-project]").count(), 0);
   await page.getByRole("link", { name: "Legal" }).click();
