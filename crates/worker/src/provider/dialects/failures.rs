@@ -67,7 +67,7 @@ fn chat_completions() -> Vec<Case> {
         (String::new(), PASSING, "an empty answer"),
         ("\n\n".into(), PASSING, "an empty answer"),
         ("{}".into(), PASSING, "no answer: {}"),
-        (r#"{"choices":["#.into(), PASSING, "no JSON"),
+        (r#"{"choices":["#.into(), PASSING, "not a JSON object"),
         (stream(&[r#"{"choices":[]}"#]), PASSING, "no answer"),
         (stream(&[]), PASSING, "no answer"),
         (silent("stop"), PASSING, "no answer"),
