@@ -286,7 +286,7 @@ export class Projects extends Resource {
 
   /** Counts and costs of the projects, on every cell. */
   figures(filters: Filters<"/api/projects/figures"> = {}, options: CallOptions = {}): Promise<models.ProjectsFigures> {
-    return this.transport.send("GET", "/api/projects/figures", { query: filters, ...options });
+    return this.transport.send("GET", "/api/projects/figures", { query: { ...filters }, ...options });
   }
 
   /** Changes a project, puts it into the archive or takes it out. */
