@@ -2,6 +2,7 @@
 //!
 //! Home asks as itself, and shows a caller the part that the caller may see. A cell that does not answer is named.
 
+use std::collections::HashSet;
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -12,6 +13,7 @@ use axum::http::{HeaderName, HeaderValue};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use callboard_domain::Error;
+use callboard_domain::id::ProjectId;
 use callboard_wire::audit::ListAudit;
 use callboard_wire::projects::AskFigures;
 use callboard_wire::read;
@@ -88,18 +90,20 @@ impl Reply {
 impl App {
     /// The answer of this cell to home.
     pub(crate) async fn answer_home(&self, path: &str, query: &str) -> Response {
-        let answer = match path {
-            "figures" => self.figures_for_home(query).await,
-            "audit" => self.audit_for_home(query).await,
-            "health" => Ok(Reply::ok_bare(&self.cell_health())),
+        let answer = match path.split_once('/').unwrap_or((path, "")) {
+            ("figures", projects) => self.figures_for_home(projects, query).await,
+            ("audit", _) => self.audit_for_home(query).await,
+            ("health", _) => Ok(Reply::ok_bare(&self.cell_health())),
             _ => Err(Error::not_found("path", path).into()),
         };
         answer.into_response()
     }
 
-    async fn figures_for_home(&self, query: &str) -> Result<Reply, Failure> {
+    /// The figures of some projects, whose identifiers commas separate.
+    async fn figures_for_home(&self, projects: &str, query: &str) -> Result<Reply, Failure> {
         let asked = read::query::parse::<AskFigures>(query)?.at(self.handle.now());
-        Ok(Reply::ok_bare(&self.figures(&asked, |_| true).await?))
+        let of: HashSet<ProjectId> = projects.split(',').filter_map(|id| id.parse().ok()).collect();
+        Ok(Reply::ok_bare(&self.figures(&asked, |project| of.contains(&project.id)).await?))
     }
 
     async fn audit_for_home(&self, query: &str) -> Result<Reply, Failure> {

@@ -84,8 +84,10 @@ pub(super) async fn figures(
     let mut known =
         app.figures(&asked, |project| seen.iter().any(|seen| seen.id == project.id)).await?;
     let mut silent = Vec::new();
-    if seen.iter().any(|project| project.cell.is_some()) {
-        let path = format!("figures?from={}&to={}", asked.from, asked.to);
+    let there = seen.iter().filter(|project| project.cell.is_some());
+    let there: Vec<_> = there.map(|project| project.id.to_string()).collect();
+    if !there.is_empty() {
+        let path = format!("figures/{}?from={}&to={}", there.join(","), asked.from, asked.to);
         let heard = elsewhere.ask::<Vec<ProjectFiguresBody>>(&path).await;
         known.extend(heard.answers.into_iter().flat_map(|(_, projects)| projects));
         silent = heard.silent;

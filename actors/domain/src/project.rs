@@ -215,8 +215,8 @@ pub fn check_server(project: Slot, what: &str) -> Result<(), Error> {
 ///
 /// # Errors
 /// [`Error::InvalidState`] if no place is free.
-pub fn next_place<'p>(taken: impl Iterator<Item = &'p Project>) -> Result<Slot, Error> {
-    let taken: Vec<_> = taken.filter_map(|project| project.slot).collect();
+pub fn next_place(taken: impl Iterator<Item = Slot>) -> Result<Slot, Error> {
+    let taken: Vec<_> = taken.collect();
     let is_free = |slot: &Slot| !taken.contains(slot);
     let free = (1..Slot::COUNT).filter_map(Slot::new).find(is_free);
     free.ok_or_else(|| {
@@ -257,10 +257,16 @@ mod tests {
     #[test]
     fn a_place_is_taken_again_and_a_number_never() {
         let projects = [project(1, 1), project(3, 3)];
-        assert_eq!(next_place(projects.iter()).unwrap(), Slot::new(2).unwrap());
+        assert_eq!(
+            next_place(projects.iter().filter_map(|project| project.slot)).unwrap(),
+            Slot::new(2).unwrap()
+        );
         assert_eq!(next_number(3), Ok(4));
         let all: Vec<_> = (1..Slot::COUNT).map(|slot| project(u32::from(slot), slot)).collect();
-        assert!(matches!(next_place(all.iter()), Err(Error::InvalidState(_))));
+        assert!(matches!(
+            next_place(all.iter().filter_map(|project| project.slot)),
+            Err(Error::InvalidState(_))
+        ));
     }
 
     #[test]

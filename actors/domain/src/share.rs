@@ -12,7 +12,7 @@ const TIMES: usize = 3;
 pub struct Room {
     /// The number of projects that share the pool.
     pub projects: usize,
-    /// What nobody holds.
+    /// The amount that nobody holds.
     pub free: usize,
 }
 
@@ -30,7 +30,7 @@ impl Room {
 mod tests {
     use super::*;
 
-    /// What each of some projects holds after all have taken, one by one, whatever they get of 1,000.
+    /// The amount that each of some projects holds after all have taken, one by one, as much of 1,000 as they get.
     fn flooded(projects: usize, flooding: usize) -> Vec<usize> {
         let mut held = vec![0; flooding];
         loop {

@@ -134,11 +134,21 @@ fn is_a_time(asked: AskUsage, fields: &mut Fields<'_>) -> Result<AskUsage, Refus
             "must be given with groupBy=tagKey, and only there",
         ));
     }
-    match (asked.from, asked.to) {
+    in_order(asked.from, asked.to, fields)?;
+    Ok(asked)
+}
+
+/// Refuses a period that ends before it begins.
+pub(super) fn in_order(
+    from: Option<Timestamp>,
+    to: Option<Timestamp>,
+    fields: &mut Fields<'_>,
+) -> Result<(), Refused> {
+    match (from, to) {
         (Some(from), Some(to)) if from >= to => {
             Err(fields.refuse("from", Rule::Range, "must be before to"))
         }
-        _ => Ok(asked),
+        _ => Ok(()),
     }
 }
 

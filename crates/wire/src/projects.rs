@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use callboard_domain::Timestamp;
 use callboard_domain::access::Role;
 use callboard_domain::account::User;
 use callboard_domain::cell::HOME;
 use callboard_domain::id::{ProjectId, UserId};
 use callboard_domain::project::{Change, Member, Project};
-use callboard_domain::{Rule, Timestamp};
 use callboard_runtime::accounts::NewProject;
 use callboard_runtime::read::projects::Figures;
 use callboard_runtime::read::usage::Asked;
@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::accounts::{name, role};
-use crate::budgets::{UsageSumBody, in_period};
+use crate::budgets::{UsageSumBody, in_order, in_period};
 use crate::common::{Iso, Text};
 use crate::read::rule::{self, characters, text};
 use crate::read::{Fields, Refused};
@@ -169,9 +169,7 @@ request! {
 }
 
 fn is_a_time(asked: AskFigures, fields: &mut Fields<'_>) -> Result<AskFigures, Refused> {
-    if asked.from.is_some_and(|from| asked.to.is_some_and(|to| from >= to)) {
-        return Err(fields.refuse("from", Rule::Range, "must be before to"));
-    }
+    in_order(asked.from, asked.to, fields)?;
     Ok(asked)
 }
 

@@ -35,7 +35,7 @@ const COMPARED: usize = 64;
 /// A question about a project that leaves a cell.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Question {
-    /// What goes with the rows: [`Head`].
+    /// The version of the rows, and the keys.
     Head,
     /// The rows behind a place.
     Rows(Mode, Vec<u8>),
@@ -47,7 +47,7 @@ pub enum Question {
     DigestOfEvents(Mode, u64),
 }
 
-/// What goes with the rows of a project.
+/// The head of a project's copy, beside its rows.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct Head {
     /// The version of the rows.

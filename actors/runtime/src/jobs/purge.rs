@@ -117,9 +117,7 @@ impl Purge {
         }
         Ok(())
     }
-}
 
-impl Purge {
     /// Removes the rows of a project that has left, or of one that was to come. The place is free at once if no actor of
     /// it has run in this process, and no copy can be on its way.
     async fn clear(&mut self, node: &Arc<Node>, part: &Arc<Part>) -> Result<(), Failed> {

@@ -1,4 +1,4 @@
-//! What one project may take of the node: others find room under its flood.
+//! The share of the node that one project may take: others find room under its flood.
 
 use callboard_domain::Error;
 use tokio::task::JoinSet;

@@ -260,13 +260,10 @@ impl Accounts {
     /// A place in the store of this cell that no project has, deleted ones and those on their way included.
     pub(super) fn free_place(&self) -> Result<Slot, Error> {
         let register = &self.0.state.accounts;
-        let leaving = register.leaving_projects().into_iter().map(|(_, project)| project);
-        let moving = register
-            .parts()
-            .into_iter()
-            .map(|part| Arc::new(Project { slot: Some(part.slot), ..Project::default_one() }));
-        let taken: Vec<_> = register.projects().into_iter().chain(leaving).chain(moving).collect();
-        next_place(taken.iter().map(Arc::as_ref))
+        let open = register.projects().into_iter().filter_map(|project| project.slot);
+        let leaving = register.leaving_projects().into_iter().map(|(slot, _)| slot);
+        let moving = register.parts().into_iter().map(|part| part.slot);
+        next_place(open.chain(leaving).chain(moving))
     }
 
     async fn delete_part(&self, part: &Part) -> Result<Vec<Op>, Error> {
