@@ -63,8 +63,10 @@ pub(super) async fn create(
     let task = submitted.made.tasks().first().ok_or(Error::Internal)?;
     if let Some(permit) = permit {
         let id = task.spec.id;
-        let stream =
-            streams::of_submitted(&app, &caller, reader, (id, submitted.warnings), permit).await?;
+        let submitted_as = (id, submitted.warnings);
+        let stream = streams::of_submitted(&app, &caller, reader, submitted_as, permit);
+        // Boxed: a submission without a stream does without, and would pay for the larger future.
+        let stream = Box::pin(stream).await?;
         let mut stream = idempotency::marked(stream, submitted.replayed);
         *stream.status_mut() = StatusCode::CREATED;
         return Ok(stream);

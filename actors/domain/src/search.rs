@@ -6,6 +6,8 @@
 //!
 //! A word is also found from each letter or digit behind a sign.
 
+use std::borrow::Cow;
+
 pub mod texts;
 
 /// The bytes of all words of an item together, and two for each: a row holds them beside all else.
@@ -19,11 +21,10 @@ const ASKED: usize = 8;
 #[must_use]
 pub fn words_of<'t>(texts: impl Iterator<Item = &'t str>) -> Vec<String> {
     let wholes: Vec<_> = texts.flat_map(tokens).collect();
-    let parts = wholes.iter().flat_map(|word| behind_signs(word)).map(str::to_owned);
-    let parts: Vec<_> = parts.collect();
+    let parts = wholes.iter().flat_map(|word| behind_signs(word));
     let (mut words, mut room) = (Vec::<String>::new(), ROOM);
-    for word in wholes.into_iter().chain(parts) {
-        let word = beginning(&word);
+    for word in wholes.iter().map(AsRef::as_ref).chain(parts) {
+        let word = beginning(word);
         if words.iter().any(|known| known == word) {
             continue;
         }
@@ -40,9 +41,15 @@ pub fn asked(search: &str) -> Vec<String> {
     tokens(search).take(ASKED).map(|word| beginning(&word).to_owned()).collect()
 }
 
-fn tokens(text: &str) -> impl Iterator<Item = String> {
-    let words = text.split_whitespace().map(|word| word.trim_matches(is_sign).to_lowercase());
+fn tokens(text: &str) -> impl Iterator<Item = Cow<'_, str>> {
+    let words = text.split_whitespace().map(|word| lowercase(word.trim_matches(is_sign)));
     words.filter(|word| !word.is_empty())
+}
+
+/// The word in lower case, as it stands if it is that.
+fn lowercase(word: &str) -> Cow<'_, str> {
+    let is_lower = |byte: u8| byte.is_ascii() && !byte.is_ascii_uppercase();
+    if word.bytes().all(is_lower) { Cow::Borrowed(word) } else { Cow::Owned(word.to_lowercase()) }
 }
 
 fn is_sign(c: char) -> bool {

@@ -170,6 +170,21 @@ impl Mode<'_> {
     }
 }
 
+/// The number of members that a task asks for: the list of their names does not grow.
+const MOST_ASKED: usize = 48;
+
+/// The most members among which one is found by comparing their names.
+const FEW: usize = 16;
+
+/// A member of an object. A request asks for forty members and has four: comparing lengths is cheaper than a hash of
+/// each name.
+fn member<'m>(members: &'m mut Map<String, Value>, name: &str) -> Option<&'m mut Value> {
+    if members.len() > FEW {
+        return members.get_mut(name);
+    }
+    members.iter_mut().find_map(|(known, value)| (known == name).then_some(value))
+}
+
 /// The members of one object, each of which may be read once.
 #[derive(Debug)]
 pub struct Fields<'a> {
@@ -181,7 +196,7 @@ pub struct Fields<'a> {
 
 impl<'a> Fields<'a> {
     pub(super) fn new(path: Path<'a>, members: Map<String, Value>, mode: Mode<'a>) -> Self {
-        Self { path, members, asked: Vec::with_capacity(16), mode }
+        Self { path, members, asked: Vec::with_capacity(MOST_ASKED), mode }
     }
 
     /// The member `name`, read by `rule`.
@@ -256,7 +271,7 @@ impl<'a> Fields<'a> {
     fn ask<T>(&mut self, name: &'static str, rule: impl Parse<T>) -> Result<Option<T>, Refused> {
         debug_assert!(!self.asked.contains(&name), "{name} was asked for before");
         self.asked.push(name);
-        let value = self.members.get_mut(name).map_or(Value::Null, mem::take);
+        let value = member(&mut self.members, name).map_or(Value::Null, mem::take);
         if value.is_null() {
             return Ok(None);
         }
