@@ -3,11 +3,11 @@
 mod alone;
 mod cells;
 mod elsewhere;
+mod forwarded;
 mod front;
 mod identity;
 mod member;
 mod moves;
-mod note;
 mod peers;
 mod pulse;
 mod socket;

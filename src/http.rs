@@ -32,6 +32,7 @@ pub mod error;
 mod events;
 mod executions;
 pub mod extract;
+mod fair_semaphore;
 mod feed;
 mod files;
 pub mod headers;
@@ -67,7 +68,6 @@ mod system;
 mod tasks;
 mod templates;
 mod trace;
-mod turns;
 mod views;
 mod webhooks;
 

@@ -6,10 +6,10 @@
 //! absent: rules, which the domain has, and actors, which the runtime has.
 
 pub mod auth;
+pub mod backend;
 pub mod cli;
 mod cluster;
 pub mod config;
-pub mod engine;
 pub mod http;
 pub mod outbound;
 mod sandbox;

@@ -4,7 +4,7 @@ use callboard_cli::process::{announce, block_on};
 
 use super::serve::start;
 use super::{Migrate, Serve};
-use crate::engine;
+use crate::backend;
 
 /// Copies the store, and prints the number of rows and bytes.
 pub(super) fn run(asked: Migrate) -> Result<(), String> {
@@ -18,7 +18,7 @@ pub(super) fn run(asked: Migrate) -> Result<(), String> {
         check: false,
         paused: false,
     })?;
-    let done = block_on(engine::migrate(&config))?;
+    let done = block_on(backend::migrate(&config))?;
     announce(&format!(
         "{} rows, {}.{} MB: {}",
         done.rows,

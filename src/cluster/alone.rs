@@ -7,8 +7,8 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use super::cells::Cells;
+use super::forwarded::ClusterKey;
 use super::front::{Front, Role};
-use super::note::ClusterKey;
 use super::store::FailedReads;
 use crate::config::Config;
 use crate::http::{App, Middleware};

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   a key ─▶ the project's number ─▶ its cell
-//!   a session ─▶ home, which verifies it ─▶ the project's cell, with a note that names the person
+//!   a session ─▶ home, which verifies it ─▶ the project's cell, with a signed header that names the person
 //!   people, projects, cells ─▶ home
 //! ```
 
@@ -22,8 +22,8 @@ use callboard_runtime::PermissionWatch;
 use url::Url;
 
 use super::elsewhere::OtherCells;
+use super::forwarded::Forwarded;
 use super::front::Front;
-use super::note::Note;
 use crate::config;
 use crate::http::{self, App, Elsewhere, OF_CELL, OfHome, Vouched};
 
@@ -111,15 +111,15 @@ impl Cells {
     }
 
     /// The way of a request.
-    pub(super) fn way(&self, request: &mut Request, note: Note) -> Way {
+    pub(super) fn way(&self, request: &mut Request, forwarded: Forwarded) -> Way {
         let path = request.uri().path();
-        if note.is_of_cell()
+        if forwarded.is_of_cell()
             && let Some(answer) = self.of_cell(request.uri())
         {
             return Way::Answered(answer);
         }
         let is_alone = matches!(self.own, Own::Home) && self.app.handle.cells().is_empty();
-        if is_alone || !is_of_some_cell(path) || note.person.is_some() {
+        if is_alone || !is_of_some_cell(path) || forwarded.person.is_some() {
             return Way::Here;
         }
         let named = request.headers().get(&CELL).and_then(|it| it.to_str().ok().map(str::to_owned));
@@ -128,7 +128,7 @@ impl Cells {
         }
         if let Some(key) = key_of(request) {
             return match credential::project_named(&key) {
-                Some(number) => self.to_number(number, note),
+                Some(number) => self.to_number(number, forwarded),
                 None if self.knows(&key) => Way::Here,
                 None => self.to_home(),
             };
@@ -235,7 +235,7 @@ impl Cells {
         parsed.is_ok_and(|(_, digest)| self.app.handle.caller_of_key(&digest).is_ok())
     }
 
-    fn to_number(&self, number: u32, note: Note) -> Way {
+    fn to_number(&self, number: u32, forwarded: Forwarded) -> Way {
         if self.app.handle.has_project(number) {
             return Way::Here;
         }
@@ -252,7 +252,7 @@ impl Cells {
                     Some(cell) if cell == follower.name => Way::Here,
                     Some(cell) => self.to(&cell, None),
                     // Home has sent it here, or another cell that knows home's list.
-                    None if note.hops > 0 => Way::Here,
+                    None if forwarded.hops > 0 => Way::Here,
                     None => self.to_home(),
                 }
             }

@@ -36,7 +36,7 @@ use tokio::time::Instant;
 use url::Url;
 
 use super::cells::{Cells, Person, Place, Way};
-use super::note::{ClusterKey, FORWARDED, Note};
+use super::forwarded::{ClusterKey, FORWARDED, Forwarded};
 use super::peers::{Peers, Unanswered};
 use super::socket;
 use super::store::FailedReads;
@@ -213,25 +213,25 @@ impl Front {
         self.0.nodes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Removes the note from a request; the caller's address and certificate become those of the
-    /// note.
-    fn take_note(&self, request: &mut Request) -> Note {
+    /// Removes the header of another node from a request; the caller's address and certificate become those of the
+    /// header.
+    fn take_forwarded(&self, request: &mut Request) -> Forwarded {
         let text = request.headers_mut().remove(FORWARDED);
         let peer = request.extensions().get::<ConnectInfo<SocketAddr>>().map(|info| info.0);
         let certificate = request.extensions().get::<Certificate>().copied();
         let of = (request.method(), request.uri());
-        let note = text.and_then(|text| self.0.key.read(&text, of, (self.0.clock)()));
-        if let Some(note) = note {
+        let forwarded = text.and_then(|text| self.0.key.read(&text, of, (self.0.clock)()));
+        if let Some(forwarded) = forwarded {
             self.nodes().extend(peer.map(|peer| peer.ip().to_canonical()));
-            request.extensions_mut().insert(ConnectInfo(note.client));
-            request.extensions_mut().insert(note.certificate);
-            if let Some(person) = note.person {
+            request.extensions_mut().insert(ConnectInfo(forwarded.client));
+            request.extensions_mut().insert(forwarded.certificate);
+            if let Some(person) = forwarded.person {
                 request.extensions_mut().insert(person);
             }
-            return note;
+            return forwarded;
         }
         let client = peer.unwrap_or(SocketAddr::from(([0, 0, 0, 0], 0)));
-        Note {
+        Forwarded {
             hops: 0,
             client,
             certificate: certificate.unwrap_or(Certificate::NotAsked),
@@ -240,7 +240,7 @@ impl Front {
     }
 
     async fn route(self, mut request: Request) -> Response {
-        let note = self.take_note(&mut request);
+        let forwarded = self.take_forwarded(&mut request);
         if request.uri().path() == "/health/live" {
             // The answer is about this process, active or not.
             return alive();
@@ -258,16 +258,18 @@ impl Front {
             match current {
                 Role::Active { service, is_current, failed, cells, _handling } if is_current() => {
                     if let Some(cells) = cells {
-                        match cells.way(&mut request, note) {
+                        match cells.way(&mut request, forwarded) {
                             Way::Here => cells.introduce(&self, &mut request),
                             Way::Answered(answer) => return answer.await,
                             Way::Refused(error) => return Refusal::of(&request).answer(error),
-                            Way::There(place) => return self.to_cell(place, note, request).await,
+                            Way::There(place) => {
+                                return self.to_cell(place, forwarded, request).await;
+                            }
                         }
                     }
                     let (refusal, before) = (Refusal::of(&request), failed.count());
                     let response = service.answer(request).await;
-                    // An actor that ended with its tenure, or with the connection to the database, leaves
+                    // An actor that ended with its active period, or with the connection to the database, leaves
                     // its caller without an answer.
                     let is_broken = response.status() == StatusCode::INTERNAL_SERVER_ERROR;
                     let is_cut_off = || !is_current() || failed.count() != before;
@@ -276,9 +278,9 @@ impl Front {
                     }
                     return response;
                 }
-                Role::Standby(Some(active)) if note.hops < MAX_HOPS => {
+                Role::Standby(Some(active)) if forwarded.hops < MAX_HOPS => {
                     let next = Next { node: active, right: None, is_cell: false };
-                    match self.forward(next, note, request).await {
+                    match self.forward(next, forwarded, request).await {
                         Ok(response) => return response,
                         Err(unsent) => request = *unsent,
                     }
@@ -288,7 +290,7 @@ impl Front {
                     }
                 }
                 // A node further back has waited, and asks the right one next time.
-                Role::Standby(_) | Role::Active { .. } if note.hops > 0 => {}
+                Role::Standby(_) | Role::Active { .. } if forwarded.hops > 0 => {}
                 Role::Standby(_) | Role::Active { .. } => {
                     let changed = tokio::time::timeout_at(until, role.changed()).await;
                     if matches!(changed, Ok(Ok(()))) {
@@ -301,7 +303,7 @@ impl Front {
                 Role::Standby(None) | Role::Active { .. } => "no node of the cluster is active",
             };
             let mut refused = Refusal::of(&request).answer(Error::Unavailable(reason));
-            if note.hops > 0 {
+            if forwarded.hops > 0 {
                 refused.headers_mut().insert(NOT_HANDLED, HeaderValue::from_static("1"));
             }
             return refused;
@@ -312,19 +314,19 @@ impl Front {
     async fn to_cell(
         &self,
         Place { name, nodes, person }: Place,
-        note: Note,
+        forwarded: Forwarded,
         mut request: Request,
     ) -> Response {
         let refusal = Refusal::of(&request);
-        let note = Note { person: person.as_ref().map(Person::vouched), ..note };
+        let forwarded = Forwarded { person: person.as_ref().map(Person::vouched), ..forwarded };
         let until = Instant::now() + PATIENCE;
         // It would go in a circle beyond them.
-        let nodes = if note.hops < MAX_HOPS { nodes } else { Vec::new() };
+        let nodes = if forwarded.hops < MAX_HOPS { nodes } else { Vec::new() };
         loop {
             for node in &nodes {
                 let right = person.as_ref().map(Person::right);
                 let next = Next { node: node.clone(), right, is_cell: true };
-                match self.forward(next, note, request).await {
+                match self.forward(next, forwarded, request).await {
                     Ok(response) => return response,
                     Err(unsent) => request = *unsent,
                 }
@@ -340,11 +342,11 @@ impl Front {
 
     /// Asks another cell; `None` if none of the nodes answers.
     pub(super) async fn ask(&self, method: Method, nodes: &[Url], path: &str) -> Option<Response> {
-        let note = Note::of_cell();
+        let forwarded = Forwarded::of_cell();
         for node in nodes {
             let request = Request::builder().method(method.clone()).uri(path);
             let request = request.header(HOST, node.authority()).body(Body::empty());
-            let (_, request) = self.outgoing(note, request.ok()?);
+            let (_, request) = self.outgoing(forwarded, request.ok()?);
             let silent = self.0.peers.silence(node);
             if let Ok(response) = self.0.peers.send(node, request, silent).await {
                 return Some(response.map(Body::new));
@@ -357,13 +359,13 @@ impl Front {
     async fn forward(
         &self,
         next: Next,
-        note: Note,
+        forwarded: Forwarded,
         request: Request,
     ) -> Result<Response, Box<Request>> {
         let refusal = Refusal::of(&request);
         let is_read = request.method() == Method::GET;
         let is_websocket = asks_for_websocket(request.headers());
-        let room = if note.hops == 0 { self.room_for(&request) } else { None };
+        let room = if forwarded.hops == 0 { self.room_for(&request) } else { None };
         let (request, kept) = if let Some(room) = room {
             let mut request = request;
             request.extensions_mut().insert(room);
@@ -376,12 +378,12 @@ impl Front {
         } else {
             (request, None)
         };
-        let (caller, request) = self.outgoing(note, request);
+        let (caller, request) = self.outgoing(forwarded, request);
         let Next { node, right, is_cell } = next;
         let (gone, over) = (self.gone(&node, is_cell), self.over(&node, is_cell, right));
         match self.0.peers.send(&node, request, gone).await {
             Ok(mut response) => {
-                if note.hops == 0
+                if forwarded.hops == 0
                     && response.headers_mut().remove(NOT_HANDLED).is_some()
                     && let Some(kept) = kept
                 {
@@ -430,18 +432,22 @@ impl Front {
     }
 
     /// The request as it goes to another node, and the caller's side of the socket that it asks for.
-    fn outgoing(&self, note: Note, mut request: Request) -> (Option<upgrade::OnUpgrade>, Request) {
+    fn outgoing(
+        &self,
+        forwarded: Forwarded,
+        mut request: Request,
+    ) -> (Option<upgrade::OnUpgrade>, Request) {
         let is_socket = request.headers().contains_key(UPGRADE);
         let caller = is_socket.then(|| upgrade::on(&mut request));
         if !is_socket {
             without_connection(request.headers_mut());
         }
-        if note.person.is_some() {
+        if forwarded.person.is_some() {
             for credential in [AUTHORIZATION, COOKIE] {
                 request.headers_mut().remove(credential);
             }
         }
-        let next = Note { hops: note.hops + 1, ..note };
+        let next = Forwarded { hops: forwarded.hops + 1, ..forwarded };
         let text = self.0.key.sign(next, (request.method(), request.uri()), (self.0.clock)());
         request.headers_mut().insert(FORWARDED, text);
         request.headers_mut().remove(TRANSFER_ENCODING);

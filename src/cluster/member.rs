@@ -1,6 +1,6 @@
 //! A node of a cluster: while it is active it runs the actors and the edge, otherwise it forwards.
 //!
-//! Every tenure begins like a start of the server, from the store alone, and ends like a stop of it.
+//! Every active period begins like a start of the server, from the store alone, and ends like a stop of it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
@@ -17,18 +17,18 @@ use tokio::task::JoinHandle;
 use url::Url;
 
 use super::cells::Cells;
+use super::forwarded::ClusterKey;
 use super::front::{Front, Role};
 use super::identity::node_id;
-use super::note::ClusterKey;
 use super::store::{FailedReads, WatchedStore};
+use crate::backend::{self, Shared};
 use crate::config::Config;
-use crate::engine::{self, Shared};
 use crate::http::serve::Limits;
 use crate::http::{self, App, ClusterDoor};
 use crate::sandbox;
 use crate::service::{Assembled, Error, Opened, Place, Port, Reload, broken, limits};
 
-/// The time for open requests when a tenure ends in order.
+/// The time for open requests when an active period ends in order.
 const FINISH: Duration = Duration::from_secs(3);
 
 /// A node that has joined.
@@ -57,7 +57,7 @@ impl Node {
         let id = id.map_err(|e| Error::new("a thread broke", &e))?;
         let id = id.map_err(|e| Error::new("the node has no identifier", &e))?;
         let on_failure = Box::new(|error: &callboard_store::Error| broken(&error.to_string()));
-        let shared = engine::open_shared(database, id, config.cluster.term, on_failure).await;
+        let shared = backend::open_shared(database, id, config.cluster.term, on_failure).await;
         let shared = shared.map_err(|e| Error::new("store.url", &e))?;
         Self::join(config, opened, shared, on_setup).await
     }
@@ -100,7 +100,7 @@ impl Node {
     /// stops.
     ///
     /// # Errors
-    /// The listener failed, a tenure could not begin, or another process joined as this node.
+    /// The listener failed, an active period could not begin, or another process joined as this node.
     pub(crate) async fn serve(
         self,
         shutdown: impl Future<Output = ()> + Send,
@@ -166,7 +166,7 @@ struct Member {
     on_setup: Box<dyn Fn(&Secret) + Send + Sync>,
 }
 
-/// A tenure under way.
+/// An active period under way.
 struct Running {
     system: System,
     app: Arc<App>,
@@ -176,7 +176,7 @@ struct Running {
     term: Term,
     /// An actor broke that all others need.
     broken: Arc<Notify>,
-    /// True once the tenure ends.
+    /// True once the active period ends.
     over: Arc<AtomicBool>,
     /// Closed once no request is under way.
     handled: mpsc::Receiver<()>,

@@ -1,7 +1,7 @@
-//! The shared store as one tenure uses it: reads that fail are counted.
+//! The shared store as one active period uses it: reads that fail are counted.
 //!
 //! An actor whose read fails breaks, and its caller hears nothing. The count shows the caller's node that
-//! the reason is the database, not the program. Deliberately absent: commits, whose outcome ends the tenure.
+//! the reason is the database, not the program. Deliberately absent: commits, whose outcome ends the active period.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

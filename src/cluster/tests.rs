@@ -13,8 +13,8 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use super::Node;
+use crate::backend::Shared;
 use crate::config::{Config, Flags};
-use crate::engine::Shared;
 use crate::service::Port;
 
 const TERM: Duration = Duration::from_secs(1);

@@ -31,11 +31,11 @@ use super::browser::Browsers;
 use super::cells::Followers;
 use super::cluster::ClusterDoor;
 use super::extract::Unread;
+use super::fair_semaphore::FairSemaphore;
 use super::limit::{Limiter, OpenLimit};
 use super::metrics::HttpMetrics;
 use super::oidc::SignOn;
 use super::pressure::{Bounds, Pressure};
-use super::turns::Turns;
 use crate::auth::password::Passwords;
 use crate::auth::setup::Setup;
 use crate::auth::token::AccessTokens;
@@ -128,9 +128,9 @@ pub struct App {
     pub(super) limiter: Limiter,
     pub(crate) streams: OpenLimit,
     /// The turns of streams that read a whole item.
-    pub(super) item_reads: Turns,
+    pub(super) item_reads: FairSemaphore,
     /// The turns of searches of texts.
-    pub(super) searches: Turns,
+    pub(super) searches: FairSemaphore,
     pub(super) search_days: u16,
     pub(crate) allowed_origins: Vec<String>,
     /// True once the service stops: sockets and streams end.
@@ -182,8 +182,8 @@ impl App {
             defaults: parts.defaults,
             trust: parts.trust,
             limiter: parts.limiter,
-            item_reads: Turns::new(ITEM_READS),
-            searches: Turns::new(SEARCHES),
+            item_reads: FairSemaphore::new(ITEM_READS),
+            searches: FairSemaphore::new(SEARCHES),
             search_days: parts.search_days,
             allowed_origins: parts.allowed_origins,
             stopping: watch::Sender::new(false),

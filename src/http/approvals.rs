@@ -223,7 +223,7 @@ pub(super) async fn history(
     let entries = app.handle.approval_history(caller.environment, id).await?;
     let body = |entry: &callboard_runtime::read::approvals::HistoryEntry| {
         let texts = Texts {
-            comment: entry.remark.as_deref(),
+            comment: entry.comment.as_deref(),
             edit: entry.edit.as_deref(),
             salt: entry.salt,
         };

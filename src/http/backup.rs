@@ -56,7 +56,7 @@ pub(super) async fn report_backup(
     let store = of_lineage(&app, lineage)?;
     let now = app.handle.now();
     let noting = Arc::clone(&store);
-    let noted = spawn_blocking(move || noting.note_backup(now.as_millis(), group)).await;
+    let noted = spawn_blocking(move || noting.record_backup(now.as_millis(), group)).await;
     noted
         .map_err(|_| Error::Unavailable("the server is stopping"))?
         .map_err(|error| Error::InvalidState(error.to_string()))?;
@@ -84,7 +84,7 @@ pub(super) async fn report_verification(
     let record = Record::new(Action::BackupVerified, by).with("backup", &note.backup);
     let record = record.with("result", note.finding.as_str());
     let noting = Arc::clone(&store);
-    let noted = spawn_blocking(move || noting.note_verification(note)).await;
+    let noted = spawn_blocking(move || noting.record_verification(note)).await;
     noted
         .map_err(|_| Error::Unavailable("the server is stopping"))?
         .map_err(|error| Error::InvalidState(error.to_string()))?;

@@ -80,7 +80,7 @@ pub(super) async fn figures(
     };
     let mut seen = app.handle.projects(&caller);
     seen.retain(|project| may_know(project));
-    let _turn = app.searches.turn(&caller).await;
+    let _turn = app.searches.acquire(&caller).await;
     let mut known =
         app.figures(&asked, |project| seen.iter().any(|seen| seen.id == project.id)).await?;
     let mut silent = Vec::new();

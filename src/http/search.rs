@@ -24,7 +24,7 @@ pub(super) async fn search(
     Query(query): Query<SearchTexts>,
 ) -> Answer {
     let asked = query.asked(app.handle.now(), app.search_days)?;
-    let _turn = app.searches.turn(&caller).await;
+    let _turn = app.searches.acquire(&caller).await;
     let may_read = |task| app.may_read(&caller, task).is_ok();
     let account = caller.account.to_string();
     let found = app.handle.search(caller.environment, &account, &asked, may_read).await?;

@@ -235,7 +235,7 @@ impl ItemStream {
     /// Reads the item for the snapshot.
     async fn begin(&mut self, without_room: WithoutRoom) -> Result<(), Error> {
         let app = Arc::clone(&self.app);
-        let _turn = app.item_reads.turn(self.account).await;
+        let _turn = app.item_reads.acquire(self.account).await;
         let (json, has_ended) = self.read().await?;
         match self.share.answer(json.len(), false) {
             Ok(permit) => self.send_whole(Whole::Snapshot, &json, has_ended, permit),
@@ -248,7 +248,7 @@ impl ItemStream {
     /// Reads the item again for a frame, once there is room for it.
     async fn send_owed(&mut self, whole: Whole) -> Result<(), Error> {
         let app = Arc::clone(&self.app);
-        let turn = app.item_reads.turn(self.account).await;
+        let turn = app.item_reads.acquire(self.account).await;
         let (json, has_ended) = self.read().await?;
         if let Ok(permit) = self.share.answer(json.len(), false) {
             self.send_whole(whole, &json, has_ended, permit);
@@ -257,7 +257,7 @@ impl ItemStream {
         let length = json.len();
         drop((json, turn));
         let permit = self.share.room(length).await;
-        let _turn = app.item_reads.turn(self.account).await;
+        let _turn = app.item_reads.acquire(self.account).await;
         let (json, has_ended) = self.read().await?;
         self.send_whole(whole, &json, has_ended, permit);
         Ok(())

@@ -19,8 +19,8 @@ use tokio::sync::Notify;
 
 use super::{Error, broken, failed, open_store, settings};
 use crate::auth::password::Passwords;
+use crate::backend::{self, Shared};
 use crate::config::Config;
-use crate::engine::{self, Shared};
 
 /// The address of a process that answers nobody.
 const NOWHERE: &str = "http://admin-reset.invalid";
@@ -63,7 +63,7 @@ impl AdminReset {
     async fn run_shared(self, config: &Config, database: Address) -> Result<ResetAdmin, Error> {
         let on_failure = Box::new(|error: &callboard_store::Error| broken(&error.to_string()));
         let node = NodeId(rand::random());
-        let shared = engine::open_shared(database, node, config.cluster.term, on_failure).await;
+        let shared = backend::open_shared(database, node, config.cluster.term, on_failure).await;
         let Shared { store, ownership } = shared.map_err(|e| failed("store.url")(&e))?;
         self.join(config, Shared { store, ownership }).await
     }

@@ -30,7 +30,7 @@ fn report(output: &Output) -> Value {
 }
 
 #[test]
-fn a_target_is_measured_beside_its_floor() {
+fn a_target_is_measured_beside_its_baseline() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let output = bench(&directory, &["--only", "t1", "--json"]).output().expect("it runs");
     let report = report(&output);
@@ -44,9 +44,9 @@ fn a_target_is_measured_beside_its_floor() {
     };
     assert_eq!((row["target"].as_str(), row["unit"].as_str()), (Some("T1"), Some("requests/s")));
     let number = |value: &Value| value.as_f64().unwrap_or_else(|| panic!("a number: {report}"));
-    let (figure, floor) = (number(&row["figure"]), number(&row["floor"]));
-    assert!(figure > 0.0 && floor > 0.0, "{report}");
-    assert!((number(&row["ratio"]) - figure / floor).abs() < 1e-9, "{report}");
+    let (figure, baseline) = (number(&row["figure"]), number(&row["baseline"]));
+    assert!(figure > 0.0 && baseline > 0.0, "{report}");
+    assert!((number(&row["ratio"]) - figure / baseline).abs() < 1e-9, "{report}");
     assert_eq!(row["ratios"].as_array().map(Vec::len), Some(1));
     assert_eq!(row["bound"]["atLeast"], 0.6);
     assert_eq!(row["met"], number(&row["ratio"]) >= 0.6);

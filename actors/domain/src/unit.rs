@@ -4,7 +4,7 @@
 //!   event + items + now + sources ─▶ decide ─▶ Unit { changes } ─▶ one commit ─▶ effects ─▶ reply
 //!
 //!   items: a task ─┬─ its approval, if its output is held
-//!                  └─ its execution ([`Joint`]), if the event can end the task of a step
+//!                  └─ its execution ([`UnitBuilder`]), if the event can end the task of a step
 //! ```
 //!
 //! A unit names every item that the event changes: its next state, its facts and its effects, and
@@ -12,11 +12,11 @@
 //! and the way by which items that live in several actors come together.
 
 mod announce;
-mod joint;
+mod builder;
 #[cfg(test)]
 mod tests;
 
-pub use joint::{Joint, MAX_RENDERED};
+pub use builder::{MAX_RENDERED, UnitBuilder};
 
 use std::sync::Arc;
 
@@ -86,7 +86,7 @@ pub struct ReviewTexts {
     /// The text that replaces the output.
     pub edit: Option<String>,
     /// The comment, or the reason of a rejection.
-    pub remark: Option<String>,
+    pub comment: Option<String>,
     /// The reason why the reviewers were given more time, and which time it is, from 1.
     pub extension: Option<(u8, String)>,
 }
@@ -425,7 +425,7 @@ impl Unit {
                     comment: digest(&comment),
                 };
                 let approved = task::Event::Approved { edited: edit.is_some() };
-                let texts = ReviewTexts { edit, remark: comment, ..ReviewTexts::default() };
+                let texts = ReviewTexts { edit, comment, ..ReviewTexts::default() };
                 self.approval_event(items, decided, texts, sources)?;
                 if !items.is_unawaited() {
                     self.task_event(items, approved, None, sources)?;
@@ -620,7 +620,7 @@ impl Unit {
         let approval = items.approval.ok_or(approval::Refusal::NotDue)?;
         if approval.rejects_at(self.now) {
             let texts =
-                ReviewTexts { remark: Some(TIMED_OUT.to_owned()), ..ReviewTexts::default() };
+                ReviewTexts { comment: Some(TIMED_OUT.to_owned()), ..ReviewTexts::default() };
             let event = approval::Event::TimePassed { asked: Assignee::default() };
             self.approval_event(items, event, texts, sources)?;
             let rejected = task::Event::Rejected { reason: TIMED_OUT.to_owned() };
@@ -652,7 +652,7 @@ impl Unit {
         let id = next.as_ref().map(|(spec, ..)| spec.id);
         let committed = Salt::commit(items.salt(), &reason);
         let event = approval::Event::Rejected { by, reason: committed, retry: id };
-        let texts = ReviewTexts { remark: Some(reason.clone()), ..ReviewTexts::default() };
+        let texts = ReviewTexts { comment: Some(reason.clone()), ..ReviewTexts::default() };
         self.approval_event(items, event, texts, sources)?;
         let mut retried = None;
         if let Some((spec, inputs, worst_cost)) = next {

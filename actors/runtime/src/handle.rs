@@ -70,7 +70,7 @@ use crate::items::{task, worker};
 use crate::kernel::address::TaskAddress;
 use crate::kernel::compute::Weight;
 use crate::kernel::finish::Finish;
-use crate::kernel::holds::UseGuard;
+use crate::kernel::removal_locks::UseGuard;
 use crate::messages::submission::Owner;
 use crate::node::{Live, Node};
 use crate::observers::events::{Cursor, Subscription, Transient};

@@ -10,7 +10,7 @@
 //! nodes never divide them. Safety rests on the epochs that the store compares in each commit; the term only decides
 //! the moment of a takeover.
 
-mod tenure;
+mod active_period;
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -25,13 +25,13 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-pub use tenure::{Ended, Part, take_part};
+pub use active_period::{Ended, Part, take_part};
 
 /// The renewals in a term.
 const RENEWALS: u32 = 5;
 /// The longest time between two renewals.
 const RENEW: Duration = Duration::from_secs(1);
-/// The longest wait for the end of a tenure, after a drain.
+/// The longest wait for the end of an active period, after a drain.
 const ENDING: Duration = Duration::from_secs(15);
 /// The longest wait of a node that leaves for the one that takes its place.
 const HAND_OVER: Duration = Duration::from_secs(5);
@@ -46,7 +46,7 @@ pub enum Standing {
     /// Another node is active, at this address, or none is.
     Standby(Option<String>),
     /// This node owns every partition, and may answer as long as its term lasts. The number tells the
-    /// node's tenures apart.
+    /// node's active periods apart.
     Active(u64),
     /// Another process joined as this node; this one must end.
     Replaced,
@@ -106,7 +106,7 @@ impl Term {
 enum Order {
     /// Give every partition up.
     Release(oneshot::Sender<()>),
-    /// The tenure has ended in order: give every partition up, if the node has stepped down.
+    /// The active period has ended in order: give every partition up, if the node has stepped down.
     Ended(oneshot::Sender<()>),
     /// Give every partition up, and claim none again: the address of the node that took them.
     HandOver(oneshot::Sender<Option<String>>),
@@ -136,9 +136,9 @@ impl Membership {
         let (until, of_until) = watch::channel(joined_at + own_term(&*ownership));
         let (view, of_view) = watch::channel(None);
         let (orders, from_orders) = mpsc::unbounded_channel();
-        let tenures = AtomicU64::new(0);
+        let periods = AtomicU64::new(0);
         let (ending_until, is_leaving) = (None, false);
-        let keeper = Keeper { ownership, standing, until, view, tenures, ending_until, is_leaving };
+        let keeper = Keeper { ownership, standing, until, view, periods, ending_until, is_leaving };
         let running = tokio::spawn(keeper.run(from_orders));
         let term = Term(of_until);
         Ok(Self { standing: of_standing, term, view: of_view, orders, running })
@@ -168,12 +168,12 @@ impl Membership {
         self.order(Order::Release).await;
     }
 
-    /// Hands over after a drain: the caller has ended the tenure.
+    /// Hands over after a drain: the caller has ended the active period.
     pub async fn ended(&self) {
         self.order(Order::Ended).await;
     }
 
-    /// Gives every partition up for good; the caller has ended its tenure. Returns the address of the node that
+    /// Gives every partition up for good; the caller has ended its active period. Returns the address of the node that
     /// took them, `None` if there is none within five seconds or none that could.
     pub async fn hand_over(&self) -> Option<String> {
         self.order(Order::HandOver).await.flatten()
@@ -234,7 +234,7 @@ fn decide(view: &View, me: NodeId, is_active: bool) -> Move {
     }
     let other = view.owner(FIRST).filter(|owner| owner.id != me && owner.is_alive());
     if !own.is_empty() {
-        // Claimed again, they have a new epoch: commits of the tenure before are fenced.
+        // Claimed again, they have a new epoch: commits of the active period before are fenced.
         return Move::Release(own);
     }
     if let Some(owner) = other {
@@ -248,8 +248,8 @@ struct Keeper {
     standing: watch::Sender<Standing>,
     until: watch::Sender<Instant>,
     view: watch::Sender<Option<Arc<View>>>,
-    tenures: AtomicU64,
-    /// The end of the wait for the end of a tenure, after a drain.
+    periods: AtomicU64,
+    /// The end of the wait for the end of an active period, after a drain.
     ending_until: Option<Instant>,
     /// True once the node has handed over for good.
     is_leaving: bool,
@@ -341,7 +341,7 @@ impl Keeper {
                 self.ending_until = is_complete.then(|| Instant::now() + ENDING);
                 self.set(Standing::Standby(None));
             }
-            // The caller ends its tenure, and says so.
+            // The caller ends its active period, and says so.
             Move::Release(_) if self.ending_until.is_some_and(|until| Instant::now() < until) => {}
             Move::Release(own) => self.give_up(own).await,
             Move::Follow(address) => self.set(Standing::Standby(Some(address))),
@@ -350,8 +350,8 @@ impl Keeper {
                 self.set(Standing::Standby(None));
                 match self.claim().await {
                     Ok(true) => {
-                        let tenure = self.tenures.fetch_add(1, Ordering::Relaxed);
-                        self.set(Standing::Active(tenure));
+                        let period = self.periods.fetch_add(1, Ordering::Relaxed);
+                        self.set(Standing::Active(period));
                     }
                     Ok(false) => {}
                     Err(error) => tracing::warn!(%error, "the partitions could not be claimed"),

@@ -46,8 +46,8 @@ use ractor::ActorRef;
 use crate::kernel::address::{ExecutionAddress, QueueAddress, TaskAddress, WorkerAddress};
 use crate::kernel::compute::Compute;
 use crate::kernel::environments::{Environments, Sandboxes};
-use crate::kernel::holds::Holds;
 use crate::kernel::ports::Ports;
+use crate::kernel::removal_locks::RemovalLocks;
 use crate::kernel::standstill::Standstill;
 use crate::kernel::together::{TOGETHER, together};
 use crate::limits::permits::Permits;
@@ -198,7 +198,7 @@ pub(crate) struct State {
     pub(crate) paused: Paused,
     pub(crate) run_watch: RunWatch,
     /// Plans that are being removed, or executed.
-    pub(crate) leaving_plans: Holds<(Environment, PlanId)>,
+    pub(crate) leaving_plans: RemovalLocks<(Environment, PlanId)>,
     pub(crate) stored: Measurement,
     /// Told when a project was deleted, or has left this cell.
     pub(crate) purging: tokio::sync::Notify,
@@ -264,7 +264,7 @@ impl Node {
             files: Files::default(),
             paused: Paused::default(),
             run_watch: RunWatch::default(),
-            leaving_plans: Holds::default(),
+            leaving_plans: RemovalLocks::default(),
             stored: Measurement::default(),
             purging: tokio::sync::Notify::new(),
             opening: tokio::sync::Notify::new(),

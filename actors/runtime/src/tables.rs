@@ -291,7 +291,7 @@ pub(crate) mod text {
     }
 
     /// The field of the text about a decision, after so many openings again.
-    pub(crate) const fn remark(round: u8) -> u8 {
+    pub(crate) const fn comment(round: u8) -> u8 {
         if round == 0 { REMARK } else { REMARK_AGAIN + round }
     }
 }

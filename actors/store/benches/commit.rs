@@ -1,4 +1,4 @@
-//! Durable commits a second, beside their floor in the same run: a disk's figures change from run to run,
+//! Durable commits a second, beside their baseline in the same run: a disk's figures change from run to run,
 //! their ratios do not.
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
 #![expect(clippy::cast_precision_loss, reason = "figures are rounded anyway")]
@@ -84,7 +84,7 @@ fn batch(work: Work, n: u64) -> Batch {
 }
 
 /// Appends one record and syncs it, `times` over.
-fn floor(file: &mut File, times: u64) -> Vec<Duration> {
+fn baseline(file: &mut File, times: u64) -> Vec<Duration> {
     let record = vec![7; ROW];
     let one = |_| {
         let begin = Instant::now();
@@ -96,7 +96,7 @@ fn floor(file: &mut File, times: u64) -> Vec<Duration> {
     taken
 }
 
-/// The floor of one commit of one row: sled, its flush and the sync, without any thread.
+/// The baseline of one commit of one row: sled, its flush and the sync, without any thread.
 fn bare(path: &Path, times: u64) -> Vec<Duration> {
     let tree = sled::Config::new().path(path).open().expect("sled opens");
     let db = File::open(path.join("db")).expect("sled has a file");
@@ -130,16 +130,16 @@ fn main() {
         store: Arc::new(open(directory.path())),
         next: Arc::default(),
     };
-    let mut file = File::create(directory.path().join("floor")).expect("a file can be made");
+    let mut file = File::create(directory.path().join("baseline")).expect("a file can be made");
 
     println!(
-        "                        commits/s    p50 ms    p99 ms   × p50 of sled (alone), × rate of the floor   batches a sync"
+        "                        commits/s    p50 ms    p99 ms   × p50 of sled (alone), × rate of the baseline   batches a sync"
     );
-    let taken = floor(&mut file, 2000);
-    let floor_rate = taken.len() as f64 / taken.iter().sum::<Duration>().as_secs_f64();
-    let floor_p50 = percentile(&taken, 50);
+    let taken = baseline(&mut file, 2000);
+    let baseline_rate = taken.len() as f64 / taken.iter().sum::<Duration>().as_secs_f64();
+    let baseline_p50 = percentile(&taken, 50);
     println!(
-        "append + fdatasync     {floor_rate:>10.0}  {floor_p50:>8.3}  {:>8.3}",
+        "append + fdatasync     {baseline_rate:>10.0}  {baseline_p50:>8.3}  {:>8.3}",
         percentile(&taken, 99)
     );
     let taken = bare(&directory.path().join("bare"), 2000);
@@ -156,7 +156,7 @@ fn main() {
             let after = bench.store.stats();
             let rate = commits as f64 / total.as_secs_f64();
             let p50 = percentile(&taken, 50);
-            let ratio = if writers == 1 { p50 / bare_p50 } else { rate / floor_rate };
+            let ratio = if writers == 1 { p50 / bare_p50 } else { rate / baseline_rate };
             let shared =
                 (after.batches - before.batches) as f64 / (after.syncs - before.syncs) as f64;
             let name = format!("{work:?}, {writers} writers");
@@ -190,8 +190,8 @@ fn main() {
     let mut criterion = Criterion::default().configure_from_args().sample_size(10);
     let mut group = criterion.benchmark_group("commit");
     group.throughput(Throughput::Elements(1));
-    group.bench_function("floor", |b| {
-        b.iter_custom(|times| floor(&mut file, times).iter().sum());
+    group.bench_function("baseline", |b| {
+        b.iter_custom(|times| baseline(&mut file, times).iter().sum());
     });
     for writers in [1, 64, 256] {
         group.bench_function(format!("{writers} writers"), |b| {

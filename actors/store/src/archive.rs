@@ -38,7 +38,7 @@ mod reader;
 #[cfg(test)]
 mod tests;
 
-pub use coverage::{ArchiveState, BackupNote, Finding, Protection, VerificationNote};
+pub use coverage::{ArchiveState, BackupNote, Finding, Protection, VerificationRecord};
 pub(crate) use coverage::{Coverage, FILE as COVERAGE_FILE};
 pub use mark::init_archive;
 pub use reader::ArchiveReader;

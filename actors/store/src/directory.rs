@@ -118,7 +118,7 @@ pub(crate) fn write_format(path: &Path) -> io::Result<()> {
 }
 
 /// Notes durably that a restore into the directory has begun; [`write_format`] takes its place.
-pub(crate) fn note_restore(path: &Path) -> io::Result<()> {
+pub(crate) fn mark_restored(path: &Path) -> io::Result<()> {
     replace(path, FORMAT_FILE, &format!("{RESTORING}\n"))
 }
 

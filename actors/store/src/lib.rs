@@ -47,7 +47,7 @@ use bytes::Bytes;
 use tokio::sync::{mpsc, oneshot};
 
 pub use archive::{
-    ArchiveReader, ArchiveState, BackupNote, Finding, Protection, VerificationNote, init_archive,
+    ArchiveReader, ArchiveState, BackupNote, Finding, Protection, VerificationRecord, init_archive,
     prune_archive,
 };
 pub use batch::{Batch, BatchId, Entry, Epoch, Key, LogId, Op, Partition, Terms};

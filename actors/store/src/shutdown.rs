@@ -41,12 +41,12 @@ pub(crate) fn last(directory: &Path) -> Result<Shutdown, Error> {
 }
 
 /// Notes durably that a process has the directory. `intact`: all that was written before is there.
-pub(crate) fn note_open(directory: &Path, intact: bool) -> io::Result<()> {
+pub(crate) fn mark_open(directory: &Path, intact: bool) -> io::Result<()> {
     replace(directory, FILE, &boot_id().filter(|_| intact).unwrap_or_default())
 }
 
 /// Notes durably that the directory is closed.
-pub(crate) fn note_clean(directory: &Path) -> io::Result<()> {
+pub(crate) fn mark_clean(directory: &Path) -> io::Result<()> {
     File::open(directory.join(mark::FILE))?.sync_all()?;
     let db = File::open(directory.join("db"))?;
     // A thread of sled's may still truncate the file; it holds the lock as long.
@@ -70,11 +70,11 @@ mod tests {
         assert_eq!(last(path).unwrap(), Shutdown::Unknown);
         mark::Mark::open(path, 0).unwrap();
         fs::write(path.join("db"), "four").unwrap();
-        note_open(path, true).unwrap();
+        mark_open(path, true).unwrap();
         assert_eq!(last(path).unwrap(), Shutdown::Killed);
         fs::write(path.join(FILE), "another boot").unwrap();
         assert_eq!(last(path).unwrap(), Shutdown::Unknown);
-        note_clean(path).unwrap();
+        mark_clean(path).unwrap();
         assert_eq!(last(path).unwrap(), Shutdown::Clean(4));
     }
 }

@@ -49,7 +49,7 @@ use std::thread::{self, JoinHandle};
 
 use bytes::Bytes;
 
-use crate::archive::{Archive, BackupNote, Coverage, Protection, VerificationNote};
+use crate::archive::{Archive, BackupNote, Coverage, Protection, VerificationRecord};
 use crate::batch::{Batch, Epoch, Key, LogId, Partition};
 use crate::committer::{Committer, Job, Shared, read_logs};
 use crate::directory::{FORMAT, WITH_JOURNAL, corrupt, io_error, lock, read_format, write_format};
@@ -74,7 +74,7 @@ pub use snapshot::{Piece, Snapshot};
 
 pub(crate) use opening::random;
 use opening::{
-    check_mark, check_rows, check_shutdown, last_checkpoint, next_epoch, note_rows, open_tree,
+    check_mark, check_rows, check_shutdown, last_checkpoint, next_epoch, open_tree, record_rows,
     replay,
 };
 use watchdog::{Watchdog, close};
@@ -189,7 +189,7 @@ impl SledStore {
         let last = check_shutdown(&path, format)?;
         // A directory that lost power is not known to be intact until sled has replayed its log.
         let intact = last != Shutdown::Unknown;
-        shutdown::note_open(&path, intact).map_err(|error| io_error(&error))?;
+        shutdown::mark_open(&path, intact).map_err(|error| io_error(&error))?;
         repair::repair(&path).map_err(|error| io_error(&error))?;
         let (tree, db) = open_tree(&path, cache_bytes)?;
         let opened =
@@ -207,7 +207,7 @@ impl SledStore {
         let watchdog = Some(Watchdog::start(tree.clone()).map_err(|error| io_error(&error))?);
         let written = check_rows(&tree, &path)?;
         let epoch = next_epoch(&tree, &path, format)?;
-        note_rows(&tree, &path, &written)?;
+        record_rows(&tree, &path, &written)?;
         let mut sled =
             SyncedSled::new(tree.clone(), db.try_clone().map_err(|error| io_error(&error))?);
         let new = format.is_none_or(|format| format < WITH_JOURNAL);
@@ -224,7 +224,7 @@ impl SledStore {
         if format != Some(FORMAT) {
             write_format(&path).map_err(|error| io_error(&error))?;
         }
-        shutdown::note_open(&path, true).map_err(|error| io_error(&error))?;
+        shutdown::mark_open(&path, true).map_err(|error| io_error(&error))?;
 
         let layers = Arc::new(Layers::new(tree));
         let checkpointer = Arc::new(Checkpointer::new(journal, mark, archive, checkpoint_bytes));
@@ -304,7 +304,7 @@ impl SledStore {
     ///
     /// # Errors
     /// [`Error::Io`] if the backup names a group that the store does not have, or if the disk fails.
-    pub fn note_backup(&self, ended_at_ms: u64, group: u64) -> Result<(), Error> {
+    pub fn record_backup(&self, ended_at_ms: u64, group: u64) -> Result<(), Error> {
         let last = self.checkpointer.ends().1;
         if group > last {
             let text = format!("group {group} is not in the journal, which ends at group {last}");
@@ -318,7 +318,7 @@ impl SledStore {
     ///
     /// # Errors
     /// [`Error::Io`] if the disk fails.
-    pub fn note_verification(&self, verification: VerificationNote) -> Result<(), Error> {
+    pub fn record_verification(&self, verification: VerificationRecord) -> Result<(), Error> {
         self.coverage.verified(verification).map_err(|error| io_error(&error))
     }
 
@@ -461,7 +461,7 @@ impl Drop for SledStore {
         let synced = self.db.sync_all().is_ok();
         if flushed && closed && synced && !self.failure.was_called() {
             // A missing note makes the next opening take the process for killed.
-            let _ = shutdown::note_clean(&self.path);
+            let _ = shutdown::mark_clean(&self.path);
         }
     }
 }

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 
+use super::baseline::Baseline;
 use super::error::{Error, broken};
-use super::floor::Floor;
 use super::http::Site;
 use super::{Options, Target};
 
@@ -15,16 +15,16 @@ use super::{Options, Target};
 #[command(args_conflicts_with_subcommands = true, max_term_width = 100)]
 pub(super) struct Arguments {
     #[command(subcommand)]
-    pub(super) floor: Option<Command>,
+    pub(super) baseline: Option<Command>,
     #[command(flatten)]
     pub(super) bench: Bench,
 }
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
-    /// A floor that a measurement is compared with; the benchmark starts it.
+    /// A baseline that a measurement is compared with; the benchmark starts it.
     #[command(hide = true)]
-    Floor(FloorSettings),
+    Baseline(BaselineSettings),
 }
 
 /// The measurements, and their length.
@@ -36,7 +36,7 @@ pub(super) struct Bench {
     /// Seconds that one measurement lasts.
     #[arg(long, default_value_t = 5.0, value_parser = seconds)]
     seconds: f64,
-    /// Number of rounds of floor and program.
+    /// Number of rounds of baseline and program.
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..))]
     rounds: u16,
     /// Number of stored items; by default 100,000 in T5 and T6, 1,000,000 in T7 and T10.
@@ -57,7 +57,7 @@ pub(super) struct Bench {
     /// Program to measure; by default `callboard` in the directory of this program.
     #[arg(long, value_name = "FILE")]
     program: Option<PathBuf>,
-    /// Running server to measure: T1 to T4 and T7 only, and no floors unless it is on this machine.
+    /// Running server to measure: T1 to T4 and T7 only, and no baselines unless it is on this machine.
     #[arg(long, value_name = "URL", requires = "api_key")]
     server: Option<String>,
     /// Key of an admin on that server.
@@ -68,13 +68,13 @@ pub(super) struct Bench {
     store: Option<String>,
 }
 
-/// A floor, in a process of its own.
+/// A baseline, in a process of its own.
 #[derive(Debug, Clone, Args)]
-pub(super) struct FloorSettings {
-    /// The floor.
+pub(super) struct BaselineSettings {
+    /// The baseline.
     #[arg(value_enum)]
-    pub(super) floor: Floor,
-    /// The directory of the floor's data.
+    pub(super) baseline: Baseline,
+    /// The directory of the baseline's data.
     #[arg(long, default_value = ".")]
     pub(super) directory: PathBuf,
     /// The length of the measurement, in milliseconds.

@@ -32,7 +32,7 @@ impl Client for Waiting {
     }
 }
 
-/// Measurements of 64 tasks in flight and of one alone, and of their floors.
+/// Measurements of 64 tasks in flight and of one alone, and of their baselines.
 #[derive(Default)]
 pub(super) struct Rounds {
     pub(super) together: Vec<Summary>,
@@ -42,17 +42,17 @@ pub(super) struct Rounds {
 }
 
 impl Rounds {
-    /// Adds the floor's figures.
-    pub(super) async fn floor(&mut self, ground: &Ground) -> Result<(), Error> {
-        if let Some(floor) = ground.store_floor().await? {
-            self.least_together.push(floor.together);
-            self.least_alone.push(floor.alone);
+    /// Adds the baseline's figures.
+    pub(super) async fn baseline(&mut self, ground: &Ground) -> Result<(), Error> {
+        if let Some(baseline) = ground.store_baseline().await? {
+            self.least_together.push(baseline.together);
+            self.least_alone.push(baseline.alone);
         }
         Ok(())
     }
 
     /// The row of many tasks in flight, by rate, and the row of one, by median latency, beside
-    /// their floors.
+    /// their baselines.
     pub(super) fn rows(&self, together: (Row, f64), alone: (Row, f64)) -> Vec<Row> {
         let rate = |summary: &Summary| summary.rate;
         let p50 = |summary: &Summary| summary.p50;
@@ -66,7 +66,7 @@ impl Rounds {
 pub(super) async fn run(ground: &Ground) -> Result<Vec<Row>, Error> {
     let mut rounds = Rounds::default();
     for _ in 0..ground.options.rounds {
-        rounds.floor(ground).await?;
+        rounds.baseline(ground).await?;
         let service = ground.service().await?;
         let mut crew = Crew::hire(&service, IN_FLIGHT, IN_FLIGHT).await?;
         rounds.together.push(load(&service, &mut crew, IN_FLIGHT, ground.options.span).await?);

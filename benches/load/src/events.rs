@@ -24,7 +24,7 @@ use super::worker::{QUEUE, socket};
 /// The tasks that one request submits where events a second are measured.
 const BATCH: usize = 100;
 
-/// Measures the program alone: there is no floor.
+/// Measures the program alone: there is no baseline.
 pub(super) async fn run(ground: &Ground) -> Result<Vec<Row>, Error> {
     let mut rows = Vec::new();
     for (subscribers, bound) in [(1, Some(5.0)), (100, None), (1_000, Some(50.0))] {

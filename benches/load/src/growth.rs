@@ -1,4 +1,4 @@
-//! T10: T2 again, with much stored and with little. The cost of a task with 1,000 stored is the floor.
+//! T10: T2 again, with much stored and with little. The cost of a task with 1,000 stored is the baseline.
 
 use super::IN_FLIGHT;
 use super::complete::{Crew, load};

@@ -11,8 +11,8 @@ use hdrhistogram::Histogram;
 use serde_json::Value;
 use url::form_urlencoded::Serializer;
 
+use super::baseline;
 use super::error::{Error, broken};
-use super::floor;
 use super::http::{Connection, Site};
 use super::meter::{Summary, count, histogram, micros, millis};
 use super::program::{Ground, Program};
@@ -63,7 +63,7 @@ pub(super) async fn run(ground: &Ground, stored: Option<&mut Stored>) -> Result<
 /// beyond that of an empty one, for any purpose: the index, sled's table of its pages, the
 /// allocator's reserve.
 async fn memory(ground: &Ground, stored: &mut Stored) -> Result<[Row; 2], Error> {
-    let index = floor::index(stored.items).await?;
+    let index = baseline::index(stored.items).await?;
     let empty = ground.server_on(ground.directory()?, &LITTLE_CACHE).await?;
     let server: Program = stored.open(ground, &LITTLE_CACHE).await?;
     let (empty, full) = tokio::try_join!(idle(&empty), idle(&server))?;

@@ -1,22 +1,22 @@
-//! Load on the real program, beside the floors that no program of its kind can go below.
+//! Load on the real program, beside the baselines that no program of its kind can go below.
 //!
 //! ```text
 //!   this process ──HTTP, WebSocket──▶ `callboard serve`, on a directory of its own
 //!        │
-//!        └──HTTP, or nothing────────▶ a floor, in a process of its own (see `floor`)
+//!        └──HTTP, or nothing────────▶ a baseline, in a process of its own (see `baseline`)
 //! ```
 //!
 //! Figures of one machine move from run to run. So each target that is a ratio is measured round by
-//! round, floor and program in turn, and the median of the rounds' ratios is judged. Deliberately
+//! round, baseline and program in turn, and the median of the rounds' ratios is judged. Deliberately
 //! absent: any other code of the program, which is measured from outside, like any client would use
 //! it.
 
 mod arguments;
+mod baseline;
 mod commits;
 mod complete;
 mod error;
 mod events;
-mod floor;
 mod growth;
 mod http;
 mod lists;
@@ -85,7 +85,7 @@ struct Options {
     only: Vec<Target>,
     /// The length of one measurement.
     span: Duration,
-    /// The number of rounds of floor and program, at least one.
+    /// The number of rounds of baseline and program, at least one.
     rounds: usize,
     /// The number of stored items, where a target names a number of its own.
     items: Option<usize>,
@@ -129,12 +129,14 @@ impl Options {
 }
 
 fn main() -> ExitCode {
-    let Arguments { floor, bench } = Arguments::parse();
+    let Arguments { baseline, bench } = Arguments::parse();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let outcome = runtime.map_err(Error::of("no thread starts")).and_then(|runtime| {
         runtime.block_on(async {
-            match floor {
-                Some(Command::Floor(floor)) => floor::be(&floor, &announce).await.map(|()| true),
+            match baseline {
+                Some(Command::Baseline(baseline)) => {
+                    baseline::be(&baseline, &announce).await.map(|()| true)
+                }
                 None => measure_and_show(bench).await,
             }
         })

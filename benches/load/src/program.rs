@@ -13,8 +13,8 @@ use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, ChildStdout, Command};
 
 use super::Options;
+use super::baseline::{self, StoreBaseline};
 use super::error::{Error, broken};
-use super::floor::{self, StoreFloor};
 use super::http::Site;
 
 const ADMIN: &str = "admin@example.com";
@@ -123,19 +123,19 @@ impl Ground {
     }
 
     /// The best rates of the store, unless the server is on another machine.
-    pub(super) async fn store_floor(&self) -> Result<Option<StoreFloor>, Error> {
+    pub(super) async fn store_baseline(&self) -> Result<Option<StoreBaseline>, Error> {
         if self.options.server.as_ref().is_some_and(|site| !site.is_local()) {
             return Ok(None);
         }
-        floor::store_rates(&self.directory()?, self.options.span).await.map(Some)
+        baseline::store_rates(&self.directory()?, self.options.span).await.map(Some)
     }
 
     /// The least durable server, unless the server is on another machine.
-    pub(super) async fn http_floor(&self) -> Result<Option<Program>, Error> {
+    pub(super) async fn http_baseline(&self) -> Result<Option<Program>, Error> {
         if self.options.server.as_ref().is_some_and(|site| !site.is_local()) {
             return Ok(None);
         }
-        floor::http(self.directory()?).await.map(Some)
+        baseline::http(self.directory()?).await.map(Some)
     }
 
     /// A new directory on the disk that is measured.

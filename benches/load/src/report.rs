@@ -1,4 +1,4 @@
-//! The report: figures, floors, ratios and verdicts, and the place of the measurement.
+//! The report: figures, baselines, ratios and verdicts, and the place of the measurement.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -9,7 +9,7 @@ use serde_json::json;
 use super::meter::{Summary, median};
 use super::place::Place;
 
-/// The target of a ratio, or of a figure that has no floor.
+/// The target of a ratio, or of a figure that has no baseline.
 #[derive(Debug, Clone, Copy, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) enum Bound {
@@ -25,16 +25,16 @@ pub(super) struct Row {
     work: String,
     unit: &'static str,
     figure: f64,
-    floor: Option<f64>,
-    /// Figure ÷ floor, the median of the rounds.
+    baseline: Option<f64>,
+    /// Figure ÷ baseline, the median of the rounds.
     ratio: Option<f64>,
     /// The ratio of each round.
     ratios: Vec<f64>,
     /// The target of the ratio, else of the figure; none where the row is only reported, or has no
-    /// floor to compare with.
+    /// baseline to compare with.
     bound: Option<Bound>,
     met: Option<bool>,
-    /// The name of the floor beside the latencies.
+    /// The name of the baseline beside the latencies.
     #[serde(skip)]
     beside: String,
     ours: Option<Summary>,
@@ -52,34 +52,38 @@ impl Row {
             work: work.into(),
             unit,
             figure: f64::NAN,
-            floor: None,
+            baseline: None,
             ratio: None,
             ratios: Vec::new(),
             bound: None,
             met: None,
-            beside: "its floor".into(),
+            beside: "its baseline".into(),
             ours: None,
             least: None,
         }
     }
 
-    /// Adds a figure beside its floor, which may not have been measured.
-    pub(super) fn beside(mut self, (ours, figure): Rounds<'_>, (least, floor): Rounds<'_>) -> Self {
+    /// Adds a figure beside its baseline, which may not have been measured.
+    pub(super) fn beside(
+        mut self,
+        (ours, figure): Rounds<'_>,
+        (least, baseline): Rounds<'_>,
+    ) -> Self {
         self.figure = median(ours.iter().map(figure));
         self.ours = Some(Summary::median(ours));
-        // Without a floor, a bound cannot be judged.
+        // Without a baseline, a bound cannot be judged.
         self.ratio = Some(f64::NAN);
         if !least.is_empty() {
             let rounds = ours.iter().zip(least);
-            self.ratios = rounds.map(|(ours, least)| figure(ours) / floor(least)).collect();
+            self.ratios = rounds.map(|(ours, least)| figure(ours) / baseline(least)).collect();
             self.ratio = Some(median(self.ratios.iter().copied()));
-            self.floor = Some(median(least.iter().map(floor)));
+            self.baseline = Some(median(least.iter().map(baseline)));
             self.least = Some(Summary::median(least));
         }
         self
     }
 
-    /// Adds a figure without a floor.
+    /// Adds a figure without a baseline.
     pub(super) fn figure(mut self, figure: f64) -> Self {
         self.figure = figure;
         self
@@ -91,7 +95,7 @@ impl Row {
         self
     }
 
-    /// Gives the floor another name.
+    /// Gives the baseline another name.
     pub(super) fn against(mut self, name: impl Into<String>) -> Self {
         self.beside = name.into();
         self
@@ -189,7 +193,7 @@ impl Report {
 
     fn tables(&self) -> String {
         let mut text = String::from(
-            "| # | work | figure | floor | ratio | target | verdict |\n|---|---|---|---|---|---|---|\n",
+            "| # | work | figure | baseline | ratio | target | verdict |\n|---|---|---|---|---|---|---|\n",
         );
         for row in &self.rows {
             let optional = |figure: Option<f64>| figure.map_or_else(|| "–".into(), number);
@@ -200,7 +204,7 @@ impl Report {
                 row.work,
                 number(row.figure),
                 row.unit,
-                optional(row.floor),
+                optional(row.baseline),
                 row.ratios(),
                 row.wanted(),
                 row.verdict(),
@@ -270,7 +274,7 @@ mod tests {
         );
         assert_eq!(lines[3], "| T9 | start | 5.00 ms | – | – | ≤ 9 ms | met |");
         assert_eq!(lines[7], "| T1 | work | 1.00 | 2.00 | 3.00 | 4.00 | 80.0 |");
-        assert_eq!(lines[8], "| T1 | its floor | 1.00 | 2.00 | 3.00 | 4.00 | 100.0 |");
+        assert_eq!(lines[8], "| T1 | its baseline | 1.00 | 2.00 | 3.00 | 4.00 | 100.0 |");
     }
 
     #[test]
@@ -280,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_floor_there_is_no_verdict() {
+    fn without_a_baseline_there_is_no_verdict() {
         let row = Row::of("T1", "work", "requests/s").beside((&[summary(50.0)], rate), (&[], rate));
         let row = row.bound(Bound::AtLeast(0.6));
         assert_eq!((row.verdict().as_str(), row.wanted().as_str()), ("–", "–"));

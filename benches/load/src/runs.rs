@@ -97,7 +97,7 @@ impl Client for Waiting {
 async fn run(ground: &Ground, work: Work) -> Result<Vec<Row>, Error> {
     let mut rounds = Rounds::default();
     for _ in 0..ground.options.rounds {
-        rounds.floor(ground).await?;
+        rounds.baseline(ground).await?;
         let service = ground.service().await?;
         let operator = &service.operator;
         let plan = Call::post(&["plans"]).json(&work.plan);

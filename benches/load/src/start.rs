@@ -11,7 +11,7 @@ use super::waiting;
 
 const STARTS: usize = 10;
 
-/// Measures the program alone: there is no floor.
+/// Measures the program alone: there is no baseline.
 pub(super) async fn run(ground: &Ground) -> Result<Vec<Row>, Error> {
     let mut taken = Vec::with_capacity(STARTS);
     for _ in 0..STARTS {

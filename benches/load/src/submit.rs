@@ -41,8 +41,8 @@ impl Client for Submitter {
 pub(super) async fn run(ground: &Ground) -> Result<Vec<Row>, Error> {
     let (mut ours, mut least) = (vec![], vec![]);
     for _ in 0..ground.options.rounds {
-        if let Some(floor) = ground.http_floor().await? {
-            least.push(load(ground, &floor.site.with_token("none")).await?);
+        if let Some(baseline) = ground.http_baseline().await? {
+            least.push(load(ground, &baseline.site.with_token("none")).await?);
         }
         let service = ground.service().await?;
         ours.push(load(ground, &service.operator).await?);

@@ -25,7 +25,7 @@ const BATCH: usize = 100;
 /// give back its reserve.
 pub(super) const IDLE: Duration = Duration::from_secs(30);
 
-/// T5: memory of waiting items. There is no floor.
+/// T5: memory of waiting items. There is no baseline.
 pub(super) async fn memory(ground: &Ground) -> Result<Vec<Row>, Error> {
     let empty = idle(&ground.server().await?).await?;
     let items = ground.options.items.unwrap_or(ITEMS) / BATCH * BATCH;
@@ -48,7 +48,7 @@ pub(super) async fn memory(ground: &Ground) -> Result<Vec<Row>, Error> {
     Ok(rows)
 }
 
-/// T6: back after kill -9, half of it tasks and half approvals. There is no floor.
+/// T6: back after kill -9, half of it tasks and half approvals. There is no baseline.
 pub(super) async fn recovery(ground: &Ground) -> Result<Vec<Row>, Error> {
     let half = ground.options.items.unwrap_or(ITEMS) / BATCH / 2 * BATCH;
     let service = ground.service().await?;

@@ -37,6 +37,6 @@ pub fn back_up(
     }
     let manifest = writer.finish(None)?;
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    store.note_backup(u64::try_from(since.as_millis()).unwrap_or(u64::MAX), manifest.group)?;
+    store.record_backup(u64::try_from(since.as_millis()).unwrap_or(u64::MAX), manifest.group)?;
     Ok(manifest)
 }

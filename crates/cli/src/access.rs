@@ -6,7 +6,7 @@ use callboard_client::{Client, Credential, Retry, Server, Session};
 use clap::{Args, Subcommand};
 
 use super::failure::Failure;
-use super::output::{Output, note};
+use super::output::{Output, status_line};
 use super::secret;
 use callboard_client::logins::{Store, Stored};
 
@@ -132,5 +132,5 @@ impl Access {
 
 /// Reports on standard error that a call is repeated.
 pub(super) fn tell_retry(Retry { server, status, wait }: Retry<'_>) {
-    note(&format!("{server} answered {status}: trying again in {wait:?}"));
+    status_line(&format!("{server} answered {status}: trying again in {wait:?}"));
 }

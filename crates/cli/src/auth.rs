@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::access::{Access, Remote, tell_retry};
 use super::failure::Failure;
 use super::input::Body;
-use super::output::{details, note};
+use super::output::{details, status_line};
 use super::secret;
 use callboard_client::logins::Store;
 
@@ -118,7 +118,7 @@ fn anonymous(access: &Access) -> Result<(Store, Client), Failure> {
     let client = Client::new(access.address(Some(&store))?, Credential::None)?;
     let server = client.server();
     if !server.is_local() && !server.is_encrypted() {
-        note(&format!(
+        status_line(&format!(
             "warning: {server} is not encrypted: passwords and keys can be read on the way"
         ));
     }
@@ -155,7 +155,7 @@ async fn password(access: &Access) -> Result<(), Failure> {
     // A wrong password is answered as a wrong token is.
     let call = Call::post(&["auth", "password"]).json(&body).without_renewal();
     client.data(call).await?;
-    note("the password was changed; all other sessions have ended");
+    status_line("the password was changed; all other sessions have ended");
     Ok(())
 }
 
@@ -181,12 +181,12 @@ async fn logout(access: &Access, all: bool) -> Result<(), Failure> {
     let mut found = false;
     store.change(&lock, |logins| found = logins.forget(&server))?;
     match (found, ended) {
-        (false, _) => note(&format!("you were not signed in at {server}")),
-        (true, Ok(())) => note(&format!("signed out at {server}")),
+        (false, _) => status_line(&format!("you were not signed in at {server}")),
+        (true, Ok(())) => status_line(&format!("signed out at {server}")),
         // The tokens are removed here in any case.
         (true, Err(error)) => {
             let error = Failure::from(error);
-            note(&format!(
+            status_line(&format!(
                 "the login was removed from this machine, but {server} has not ended it: {}",
                 error.words()
             ));

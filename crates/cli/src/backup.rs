@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use super::access::{Access, Remote};
 use super::failure::Failure;
 use super::input::Body;
-use super::output::{Column, details, note};
+use super::output::{Column, details, status_line};
 
 const COLUMNS: [Column; 7] = [
     ("ID", "id"),
@@ -205,12 +205,12 @@ pub(super) async fn run(Remote { access, command }: Remote<Backup>) -> Result<()
             report_verification(&access, &manifest, quick, &verified).await;
             verified?;
             let found = if quick { "every chunk is intact" } else { "intact, and it restores" };
-            note(&format!("backup {}: {found}", manifest.id));
+            status_line(&format!("backup {}: {found}", manifest.id));
             access.output.item(&shown(&manifest), table)
         }
         Backup::Restore(restoration) => {
             let restored = restoration.run()?;
-            note(&format!(
+            status_line(&format!(
                 "restored; start it with: callboard serve --data-dir {}",
                 restoration.data_dir.display()
             ));
@@ -261,7 +261,7 @@ async fn report(client: &Client, manifest: &Manifest) {
     let report = json!({"id": manifest.id, "lineage": manifest.lineage, "group": manifest.group});
     if let Err(error) = client.data(Call::post(&["system", "backup"]).json(&report)).await {
         let failure = Failure::from(error);
-        note(&format!(
+        status_line(&format!(
             "the backup is complete, but the server could not record it: {}",
             failure.words()
         ));
@@ -302,7 +302,7 @@ async fn report_verification(
         Err(failure) => Err(failure),
     };
     if let Err(failure) = told {
-        note(&format!("the server was not told of the verification: {}", failure.words()));
+        status_line(&format!("the server was not told of the verification: {}", failure.words()));
     }
 }
 

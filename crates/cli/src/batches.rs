@@ -15,7 +15,7 @@ use rows::{Compare, Rows};
 use super::access::{Access, Remote};
 use super::failure::Failure;
 use super::input::{self, Body, Window};
-use super::output::{Column, Format, details, note, print, print_json, warn};
+use super::output::{Column, Format, details, print, print_json, status_line, warn};
 use super::wait::continues;
 
 const COLUMNS: [Column; 9] = [
@@ -330,7 +330,7 @@ async fn end_of(
         return access.output.item(&batch, shown);
     }
     let id = batch["id"].as_str().unwrap_or_default().to_owned();
-    note(&id);
+    status_line(&id);
     let batch = tokio::select! {
         ended = watched(client, &id) => ended?,
         _ = tokio::signal::ctrl_c() => return Err(continues("batches watch", &id)),
@@ -360,7 +360,7 @@ async fn watched(client: &Client, id: &str) -> Result<Value, Failure> {
                 // The reader of standard error may be gone.
                 let _ = write!(stderr(), "\r\x1b[K{line}");
             } else {
-                note(&line);
+                status_line(&line);
             }
             last = line;
         }

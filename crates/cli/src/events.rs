@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::access::{Access, Remote};
 use super::failure::Failure;
 use super::input;
-use super::output::{Format, escaped, note, print, print_json};
+use super::output::{Format, escaped, print, print_json, status_line};
 
 /// The commands on events.
 #[derive(Debug, Clone, Subcommand)]
@@ -65,7 +65,7 @@ async fn follow(client: &Client, access: &Access, wanted: &Follow) -> Result<(),
             StreamItem::Opened { resumed } => {
                 if std::mem::take(&mut is_broken) {
                     let how = if resumed { "resumes where it broke off" } else { "starts again" };
-                    note(&format!("connected again: the stream {how}"));
+                    status_line(&format!("connected again: the stream {how}"));
                 }
             }
             StreamItem::Event(event) => show(access.output.format(), &event.name, &event.body)?,
@@ -74,7 +74,7 @@ async fn follow(client: &Client, access: &Access, wanted: &Follow) -> Result<(),
                     return Err(refusal.into());
                 }
                 if !std::mem::replace(&mut is_broken, true) {
-                    note("connection lost: trying again");
+                    status_line("connection lost: trying again");
                 }
             }
         }

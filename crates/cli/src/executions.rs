@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::access::{Access, Remote};
 use super::failure::Failure;
 use super::input::{self, Body};
-use super::output::{Column, Format, details, note, table};
+use super::output::{Column, Format, details, status_line, table};
 use super::wait::conclude;
 use super::watch::{self, View};
 
@@ -336,7 +336,7 @@ pub(super) async fn wait(
     id: &str,
     limit: Option<Duration>,
 ) -> Result<(), Failure> {
-    note(&format!("{id} runs"));
+    status_line(&format!("{id} runs"));
     let execution = watch::follow(client, id, &mut View::awaited(), limit).await?;
     conclude("execution", &execution, show(access, &execution))
 }

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::access::{Access, Remote};
 use super::failure::Failure;
 use super::input;
-use super::output::{Column, Format, Only, details, note};
+use super::output::{Column, Format, Only, details, status_line};
 use super::people::People;
 
 mod backtest;
@@ -273,8 +273,8 @@ async fn list(client: &Client, access: &Access, wanted: &List) -> Result<(), Fai
         let call = wanted.filtered(Call::get(&["hitl"]), reviewer.as_ref());
         match overdue(client, call).await {
             None | Some(0) => {}
-            Some(1) => note("1 of them is overdue"),
-            Some(overdue) => note(&format!("{overdue} of them are overdue")),
+            Some(1) => status_line("1 of them is overdue"),
+            Some(overdue) => status_line(&format!("{overdue} of them are overdue")),
         }
     }
     Ok(())

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::access::{Access, Remote};
 use super::failure::Failure;
 use super::input::{self, Body, Window};
-use super::output::{Column, Format, details, note, print, table};
+use super::output::{Column, Format, details, print, status_line, table};
 use super::people;
 
 /// The commands on API keys.
@@ -125,9 +125,9 @@ pub(super) async fn run(Remote { access, command }: Remote<Keys>) -> Result<(), 
     if access.output == Format::Table {
         // The key is printed alone, so that it can be sent into a file.
         let summary = [text("id"), text("role"), format!("valid until {}", text("expiresAt"))];
-        note(&format!("{}; it is shown only once", summary.join(", ")));
+        status_line(&format!("{}; it is shown only once", summary.join(", ")));
         if is_by_default {
-            note(&format!(
+            status_line(&format!(
                 "The key ends in 90 days, because --expires-in was not given. Programs that use it stop then. \
                  Make its successor before: callboard keys rotate {} --overlap 1d",
                 text("id")
@@ -159,7 +159,7 @@ async fn revoke(access: &Access, client: &Client, wanted: Revoke) -> Result<(), 
         .value();
     let revoked = client.data(Call::post(&["auth", "keys", "revoke"]).json(&body)).await?;
     if let Some(kept) = revoked["kept"].as_str() {
-        note(&format!("{kept} stays: it is the key of this command"));
+        status_line(&format!("{kept} stays: it is the key of this command"));
     }
     access.output.item(&revoked, |revoked| {
         let keys = revoked["keys"].as_array().cloned().unwrap_or_default();

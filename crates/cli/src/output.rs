@@ -100,13 +100,13 @@ impl Output {
     pub(super) fn list(self, nouns: &str, page: &Page, columns: &[Column]) -> Result<(), Failure> {
         match self.format {
             Format::Table if self.quiet => print(&ids(page, columns))?,
-            Format::Table if page.data.is_empty() => note(&empty(nouns, page)),
+            Format::Table if page.data.is_empty() => status_line(&empty(nouns, page)),
             Format::Table => {
                 let screen = Screen::of_stdout();
                 let (text, hidden) = table::laid_out(columns, &page.data, &screen);
                 pager::print(&text, &screen)?;
                 if let Some(left_out) = table::left_out(&hidden) {
-                    note(&left_out);
+                    status_line(&left_out);
                 }
             }
             Format::Json => {
@@ -123,7 +123,7 @@ impl Output {
             }
         }
         if let Some(more) = more(page) {
-            note(&more);
+            status_line(&more);
         }
         Ok(())
     }
@@ -219,7 +219,7 @@ pub(super) fn print_json(text: &str) -> Result<(), Failure> {
 }
 
 /// Writes a note to standard error.
-pub(super) fn note(text: &str) {
+pub(super) fn status_line(text: &str) {
     // The reader of standard error may be gone.
     let _ = writeln!(io::stderr(), "{}", escaped(text));
 }
@@ -227,7 +227,7 @@ pub(super) fn note(text: &str) {
 /// Writes the warnings of an answer to standard error.
 pub(super) fn warn(answer: &Value) {
     let warnings = answer["warnings"].as_array().into_iter().flatten();
-    warnings.filter_map(Value::as_str).for_each(|text| note(&format!("warning: {text}")));
+    warnings.filter_map(Value::as_str).for_each(|text| status_line(&format!("warning: {text}")));
 }
 
 /// A text on one line that cannot command the terminal.

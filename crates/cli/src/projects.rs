@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::access::Remote;
 use super::failure::Failure;
 use super::input::{Body, Window};
-use super::output::{Column, Format, details, note};
+use super::output::{Column, Format, details, status_line};
 
 const COLUMNS: [Column; 6] = [
     ("ID", "id"),
@@ -172,7 +172,10 @@ pub(super) async fn run(Remote { access, command }: Remote<Projects>) -> Result<
                 return access.output.item(&figures, Value::to_string);
             }
             for cell in figures["silent"].as_array().into_iter().flatten() {
-                note(&format!("cell {} does not answer: its projects are missing", text(cell)));
+                status_line(&format!(
+                    "cell {} does not answer: its projects are missing",
+                    text(cell)
+                ));
             }
             let data = figures["projects"].as_array().cloned().unwrap_or_default();
             let has_cells = data.iter().any(|project| project.get("cell").is_some());

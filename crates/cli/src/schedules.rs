@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use super::access::{Access, Remote};
 use super::failure::Failure;
 use super::input::{self, Body, Setting, Window};
-use super::output::{Column, Format, details, note, table};
+use super::output::{Column, Format, details, status_line, table};
 
 const COLUMNS: [Column; 8] = [
     ("ID", "id"),
@@ -210,7 +210,7 @@ pub(super) async fn run(Remote { access, command }: Remote<Schedules>) -> Result
             let runs = client.page(Call::get(&["schedules", id, "runs"])).await?;
             show(&access, &schedule, &runs.data)?;
             if access.output == Format::Table && runs.pagination["hasMore"] == true {
-                note(&format!(
+                status_line(&format!(
                     "The last {} of {} occurrences; callboard schedules runs {id} lists all.",
                     runs.data.len(),
                     runs.pagination["total"]

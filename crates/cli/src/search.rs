@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::access::Access;
 use super::failure::Failure;
-use super::output::{Column, note};
+use super::output::{Column, status_line};
 
 const COLUMNS: [Column; 7] = [
     ("ID", "id"),
@@ -58,7 +58,7 @@ pub(super) async fn run(asked: Search) -> Result<(), Failure> {
     let pagination = json!({"searchedTo": found["searchedTo"], "next": next});
     access.output.list("hits", &Page { data: hits, pagination }, &COLUMNS)?;
     if let (Some(next), Some(to)) = (next.as_str(), found["searchedTo"].as_str()) {
-        note(&format!("searched back to {to}; to go on: --cursor {next}"));
+        status_line(&format!("searched back to {to}; to go on: --cursor {next}"));
     }
     Ok(())
 }

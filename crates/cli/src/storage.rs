@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::access::Access;
 use super::failure::Failure;
-use super::output::{Column, Format, note};
+use super::output::{Column, Format, status_line};
 
 const COLUMNS: [Column; 4] =
     [("KIND", "name"), ("ROWS", "rows"), ("MB", "megabytes"), ("BYTES", "bytes")];
@@ -24,9 +24,9 @@ pub(super) async fn run(access: &Access) -> Result<(), Failure> {
     let pagination = json!({"total": kinds.len(), "offset": 0, "hasMore": false});
     access.output.list("kinds of data", &Page { data: kinds, pagination }, &COLUMNS)?;
     if storage["complete"] == false {
-        note("the server still measures: these are the figures so far; ask again");
+        status_line("the server still measures: these are the figures so far; ask again");
     } else if storage["estimated"] == true {
-        note("estimated from a sample");
+        status_line("estimated from a sample");
     }
     Ok(())
 }

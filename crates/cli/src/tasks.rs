@@ -12,7 +12,7 @@ use super::failure::Failure;
 use super::gate::Gate;
 use super::input::{self, Body};
 use super::labels::Labels;
-use super::output::{Column, Format, Only, details, note, warn};
+use super::output::{Column, Format, Only, details, status_line, warn};
 use super::{turns, wait};
 
 mod export;
@@ -376,7 +376,7 @@ pub(super) async fn run(Remote { mut access, command }: Remote<Tasks>) -> Result
             warn(&task);
             match task["id"].as_str() {
                 Some(id) if wait => {
-                    note(&format!("{id} submitted"));
+                    status_line(&format!("{id} submitted"));
                     ended(&client, &access, id, None).await
                 }
                 _ => access.output.item(&task, shown),
@@ -395,7 +395,7 @@ pub(super) async fn run(Remote { mut access, command }: Remote<Tasks>) -> Result
 async fn submit(client: &Client, access: &Access, asked: Submit) -> Result<(), Failure> {
     let body = asked.body()?;
     if let Some(words) = asked.gate.implied().filter(|_| !asked.require_approval) {
-        note(words);
+        status_line(words);
     }
     let key = asked.idempotency_key.as_deref();
     let call = Call::post(&["tasks"]).json(&body).idempotency_key(key)?;
@@ -411,7 +411,7 @@ async fn submit(client: &Client, access: &Access, asked: Submit) -> Result<(), F
     warn(&task);
     match task["id"].as_str() {
         Some(id) if asked.wait => {
-            note(&format!("{id} submitted"));
+            status_line(&format!("{id} submitted"));
             ended(client, access, id, asked.wait_timeout).await
         }
         _ => access.output.item(&task, shown),

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use super::access::{Access, Remote};
 use super::failure::Failure;
 use super::input::{self, Body};
-use super::output::{Column, details, note, table};
+use super::output::{Column, details, status_line, table};
 use super::start::Start;
 
 mod sample;
@@ -269,7 +269,10 @@ async fn run_deploy(client: &Client, access: &Access, deploy: &Deploy) -> Result
         begin = sample::of(&deploy.id)?;
         let fields: Vec<_> = begin.keys().map(String::as_str).collect();
         let fields = fields.join(", ");
-        note(&format!("using the invented sample of {}: {fields}", sample::path(&deploy.id)));
+        status_line(&format!(
+            "using the invented sample of {}: {fields}",
+            sample::path(&deploy.id)
+        ));
     }
     let map = |pairs: &[(String, String)]| {
         pairs

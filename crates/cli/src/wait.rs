@@ -10,7 +10,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use super::failure::Failure;
-use super::output::note;
+use super::output::status_line;
 
 mod progress;
 
@@ -77,7 +77,7 @@ pub(super) fn continues(command: &str, id: &str) -> Failure {
         // The terminal shows `^C` at the beginning of the line.
         let _ = writeln!(stderr());
     }
-    note(&format!("{id} continues; callboard {command} {id}"));
+    status_line(&format!("{id} continues; callboard {command} {id}"));
     Failure::Interrupted
 }
 
@@ -99,13 +99,13 @@ async fn end_of(
                 outage.over();
                 let news = progress.as_mut().and_then(|it| it.news(&item, Instant::now()));
                 if let Some(state) = news {
-                    note(&progress::words(client, &item, state).await);
+                    status_line(&progress::words(client, &item, state).await);
                 }
                 last = item;
             }
             Err(error) => {
                 for line in outage.goes_on(error.into())? {
-                    note(&line);
+                    status_line(&line);
                 }
             }
         }

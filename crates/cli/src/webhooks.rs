@@ -7,7 +7,7 @@ use serde_json::json;
 use super::access::Remote;
 use super::failure::Failure;
 use super::input::{self, Window};
-use super::output::{Column, details, note};
+use super::output::{Column, details, status_line};
 
 const COLUMNS: [Column; 8] = [
     ("ID", "id"),
@@ -82,8 +82,8 @@ pub(super) async fn run(Remote { access, command }: Remote<Webhooks>) -> Result<
             let call = Call::post(&["webhooks", "secret", "rotate"]);
             let secret = client.data(call.json(&json!({"overlap": overlap}))).await?;
             match secret["previous"]["validUntil"].as_str() {
-                Some(until) => note(&format!("the old secret also signs until {until}")),
-                None => note("the old secret no longer signs"),
+                Some(until) => status_line(&format!("the old secret also signs until {until}")),
+                None => status_line("the old secret no longer signs"),
             }
             let shown = secret["secret"].as_str().unwrap_or_default().to_owned();
             access.output.item(&secret, |_| format!("{shown}\n"))

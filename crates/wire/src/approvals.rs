@@ -255,10 +255,10 @@ impl<'a> ApprovalBody<'a> {
         body.args = detail.inputs.args.as_deref();
         body.prompt = Some(&*detail.inputs.prompt).filter(|_| detail.inputs.args.is_none());
         body.erased_at = detail.erased_at.map(Iso);
-        let texts = (detail.edit.as_deref(), detail.remark.as_deref());
+        let texts = (detail.edit.as_deref(), detail.comment.as_deref());
         body.decision = body.decision.map(|decision| decision.with(texts));
-        let ReviewTexts { edit, remark, .. } = &detail.corrected;
-        let texts = (edit.as_deref(), remark.as_deref());
+        let ReviewTexts { edit, comment, .. } = &detail.corrected;
+        let texts = (edit.as_deref(), comment.as_deref());
         body.corrects = body.corrects.map(|decision| decision.with(texts));
         body
     }
@@ -352,7 +352,7 @@ impl<'a> ReviewedTaskBody<'a> {
 
 impl<'a> From<&'a Correction> for DecisionBody<'a> {
     fn from(correction: &'a Correction) -> Self {
-        let texts = (correction.edit.as_deref(), correction.remark.as_deref());
+        let texts = (correction.edit.as_deref(), correction.comment.as_deref());
         Self::of(&correction.decision).with(texts)
     }
 }

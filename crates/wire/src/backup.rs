@@ -1,7 +1,7 @@
 //! Backups on the wire: the report of a complete one, and what can be restored.
 
 use callboard_domain::Timestamp;
-use callboard_store::{Finding, Protection, VerificationNote};
+use callboard_store::{Finding, Protection, VerificationRecord};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -44,9 +44,9 @@ request! {
 impl BackupVerification {
     /// The verification as it is stored.
     #[must_use]
-    pub fn note(self, at: Timestamp) -> VerificationNote {
+    pub fn note(self, at: Timestamp) -> VerificationRecord {
         let Self { id, result, detail, .. } = self;
-        VerificationNote { at_ms: at.as_millis(), backup: id, finding: result, detail }
+        VerificationRecord { at_ms: at.as_millis(), backup: id, finding: result, detail }
     }
 }
 

@@ -10,7 +10,7 @@ use tokio::time::{Instant, timeout};
 
 use crate::trace::CallSpan;
 use callboard_client::Client;
-use callboard_client::worker::engine::{self, Handle, Report, Reporting, Text, gather};
+use callboard_client::worker::run_loop::{self, Handle, Report, Reporting, Text, gather};
 use callboard_otlp::Spans;
 
 use callboard_domain::model_limits::Reported;
@@ -75,7 +75,7 @@ impl Calls {
 impl Handle for Calls {
     fn handle(
         &self,
-        assign: engine::Assign,
+        assign: run_loop::Assign,
         time: Duration,
         text: mpsc::Sender<Text>,
     ) -> Reporting {
@@ -83,7 +83,7 @@ impl Handle for Calls {
         let (spans, client) = (self.spans.clone(), self.client.clone());
         let means = Means { provider, slots, text, spans, client };
         Box::pin(async move {
-            let engine::Assign { lease, attempt, deadline_at, timeout_ms, task } = assign;
+            let run_loop::Assign { lease, attempt, deadline_at, timeout_ms, task } = assign;
             let frame = match serde_json::from_value(task) {
                 Ok(task) => {
                     run(Assign { lease, attempt, deadline_at, timeout_ms, task }, time, means).await
@@ -99,7 +99,7 @@ impl Handle for Calls {
     }
 }
 
-/// The frame of a result, as the engine sends it.
+/// The frame of a result, as the run loop sends it.
 fn report(frame: &FromWorker) -> Report {
     serde_json::to_value(frame)
         .and_then(serde_json::from_value)

@@ -2,12 +2,12 @@
 //! tasks on a model provider.
 //!
 //! ```text
-//! engine (the library's) ──Assign──▶ call ──Request──▶ provider
+//! run loop (the library's) ──Assign──▶ call ──Request──▶ provider
 //!                        ◀──Report──
 //! ```
 //!
 //! The connection, the leases and the results are those of every worker in Rust
-//! ([`callboard_client::worker::engine`]). Deliberately absent: retries of a task (the server decides), a
+//! ([`callboard_client::worker::run_loop`]). Deliberately absent: retries of a task (the server decides), a
 //! store (a worker that dies loses its leases, and the server notices), and any log of a prompt, an output
 //! or a key.
 
@@ -22,12 +22,12 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use callboard_client::worker::engine::{Register, Runner, Tcp};
+use callboard_client::worker::run_loop::{Register, Runner, Tcp};
 use callboard_client::{Client, Credential, Secret, Server};
 use callboard_otlp::Spans;
 
 use call::Calls;
-pub use callboard_client::worker::engine::{Error, Identity};
+pub use callboard_client::worker::run_loop::{Error, Identity};
 use provider::Provider;
 
 /// The settings of a worker.

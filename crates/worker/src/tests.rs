@@ -14,7 +14,7 @@ use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::protocol::Role;
 
-use callboard_client::worker::engine::{Dial, DialError};
+use callboard_client::worker::run_loop::{Dial, DialError};
 
 use super::*;
 use crate::provider::simulated::{self, Simulated};

@@ -31,10 +31,10 @@
 //!
 //! Logs go to `tracing`, and never hold a prompt, an output or a key.
 
-#[doc(hidden)]
-pub mod engine;
 mod function;
 mod model;
+#[doc(hidden)]
+pub mod run_loop;
 mod task;
 
 use std::collections::HashMap;
@@ -48,14 +48,14 @@ use serde::de::DeserializeOwned;
 
 use crate::client::{Client, Credential};
 
-pub use engine::{Error, Identity};
 pub use function::FunctionSpec;
 pub use model::{Answer, Piece};
+pub use run_loop::{Error, Identity};
 pub use task::{ChatTurn, Content, Failure, Message, Part, Task, TaskFile, Usage};
 
-use engine::{Register, Runner, Tcp};
 use function::{Called, Functions};
 use model::{Models, Streamed};
+use run_loop::{Register, Runner, Tcp};
 use task::Work;
 
 /// The usual time in which running tasks may finish: a container is often killed 30 s after it was asked to end.

@@ -73,7 +73,7 @@ async fn socket(mut request: Request) -> Response {
 async fn ask(node: &Url, path: &str, body: &'static str) -> (u16, String) {
     let client = plain_http();
     let asked = client.post(node.join(path).expect("a path")).body(body);
-    // A forged note is worth nothing.
+    // A forged header is worth nothing.
     let asked = asked.header(FORWARDED, "0;n;192.0.2.1:1;1800000000000;00");
     let answer = asked.send().await.expect("an answer");
     (answer.status().as_u16(), answer.text().await.expect("a text"))

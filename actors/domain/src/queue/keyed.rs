@@ -44,7 +44,7 @@ struct Waiting {
 
 /// The keys of one priority.
 #[derive(Debug, Default)]
-struct Turns {
+struct Strides {
     /// The position of the key that was served last.
     reached: u128,
     keys: BTreeMap<String, Key>,
@@ -81,7 +81,7 @@ pub(super) struct Keyed {
     entries: HashMap<TaskId, (LaneId, i64)>,
     /// The first task of each lane.
     heads: BTreeSet<(Rank, LaneId)>,
-    turns: BTreeMap<u8, Turns>,
+    turns: BTreeMap<u8, Strides>,
     last_id: LaneId,
 }
 
@@ -233,7 +233,7 @@ impl Keyed {
     }
 }
 
-impl Turns {
+impl Strides {
     /// Moves a key on after a lease.
     fn served(&mut self, name: &str, weight: u128, lanes: &HashMap<LaneId, Waiting>) {
         let Some(key) = self.keys.get_mut(name) else { return };

@@ -1,6 +1,6 @@
 //! The webhooks that a unit orders, for tasks and executions that name an address.
 
-use super::{Change, Joint, Sources, Unit};
+use super::{Change, Sources, Unit, UnitBuilder};
 use crate::delivery::{Delivery, ExecutionWebhook, Notification, Webhook};
 use crate::execution::{Execution, State as ExecutionState};
 use crate::id::TaskId;
@@ -25,7 +25,7 @@ impl Unit {
     }
 }
 
-impl Joint<'_> {
+impl UnitBuilder<'_> {
     /// Orders the webhook of an output that waits for a reviewer since the change `from`.
     pub(super) fn announce_held(&mut self, from: usize, sources: &mut impl Sources) {
         let tasks = self.unit.changes[from..].iter().filter_map(Change::task);

@@ -445,18 +445,18 @@ fn checked(schema: Option<&Schema>, task: &Task, event: Event) -> (Event, Option
 /// Plays an event of the newest task, and decides everything that is due; returns the unit.
 fn play(program: &Program, state: &Execution, task: &Task, event: Event) -> Unit {
     let (mut outputs, mut sources) = (Outputs::default(), Fake { next: 200 });
-    let mut joint = Joint::of(program, state, NOW);
+    let mut builder = UnitBuilder::of(program, state, NOW);
     let items = Items { task: Some(task), approval: None };
-    let (event, fault) = checked(joint.schema_of(task), task, event);
-    joint.join(items, event, fault, &mut outputs, &mut sources).expect("the task is current");
-    while let Some(step) = joint.due() {
-        for (missing, _) in outputs.missing(joint.state(), step.step) {
+    let (event, fault) = checked(builder.schema_of(task), task, event);
+    builder.join(items, event, fault, &mut outputs, &mut sources).expect("the task is current");
+    while let Some(step) = builder.due() {
+        for (missing, _) in outputs.missing(builder.state(), step.step) {
             outputs.keep(missing, "an output that was read");
         }
-        let evaluation = joint.evaluate(step, &outputs).expect("a brief evaluation");
-        joint.decide(step, evaluation, &mut outputs, &mut sources);
+        let evaluation = builder.evaluate(step, &outputs).expect("a brief evaluation");
+        builder.decide(step, evaluation, &mut outputs, &mut sources);
     }
-    joint.done(&mut Fake { next: 900 })
+    builder.done(&mut Fake { next: 900 })
 }
 
 /// The task that a unit created, running, and the execution's state.
@@ -473,12 +473,12 @@ fn created(unit: &Unit) -> (Task, &Execution) {
 }
 
 fn begun(program: &Program, first: Step<Execution>) -> Unit {
-    let mut joint = Joint::first(program, first, NOW);
-    while let Some(step) = joint.due() {
-        let evaluation = joint.evaluate(step, &Outputs::default()).expect("a brief evaluation");
-        joint.decide(step, evaluation, &mut Outputs::default(), &mut sources());
+    let mut builder = UnitBuilder::first(program, first, NOW);
+    while let Some(step) = builder.due() {
+        let evaluation = builder.evaluate(step, &Outputs::default()).expect("a brief evaluation");
+        builder.decide(step, evaluation, &mut Outputs::default(), &mut sources());
     }
-    joint.done(&mut Fake { next: 900 })
+    builder.done(&mut Fake { next: 900 })
 }
 
 #[test]
@@ -628,15 +628,15 @@ fn wide(steps: u16, change: impl Fn(&mut StepSource)) -> (Program, Step<Executio
 #[test]
 fn one_unit_renders_at_most_six_mebibytes_and_the_next_goes_on() {
     let (program, first) = wide(100, |_| {});
-    let mut joint = Joint::first(&program, first, NOW);
+    let mut builder = UnitBuilder::first(&program, first, NOW);
     let (mut units, mut created, mut sources) = (0, 0, sources());
     loop {
-        while let Some(step) = joint.due() {
-            assert!(joint.evaluate(step, &Outputs::default()).is_none(), "it is not brief");
-            let full = program.evaluate(step, joint.state(), &Outputs::default(), Effort::Full);
-            joint.decide(step, full.expect("it ends"), &mut Outputs::default(), &mut sources);
+        while let Some(step) = builder.due() {
+            assert!(builder.evaluate(step, &Outputs::default()).is_none(), "it is not brief");
+            let full = program.evaluate(step, builder.state(), &Outputs::default(), Effort::Full);
+            builder.decide(step, full.expect("it ends"), &mut Outputs::default(), &mut sources);
         }
-        let unit = joint.done(&mut Fake { next: 900 });
+        let unit = builder.done(&mut Fake { next: 900 });
         units += 1;
         let mut rendered = 0;
         for change in &unit.changes {
@@ -651,7 +651,7 @@ fn one_unit_renders_at_most_six_mebibytes_and_the_next_goes_on() {
         if !step.next.has_due() {
             break;
         }
-        joint = Joint::of(&program, &step.next, NOW);
+        builder = UnitBuilder::of(&program, &step.next, NOW);
     }
     assert_eq!((units, created), (50, 100));
 }

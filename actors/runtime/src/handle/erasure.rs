@@ -20,7 +20,7 @@ use callboard_store::{Op, Outcome, Store};
 
 use super::Handle;
 use crate::items::execution::Address;
-use crate::kernel::holds::RemovalGuard;
+use crate::kernel::removal_locks::RemovalGuard;
 use crate::read::{runs, unreadable};
 use crate::tables::{
     self, ApprovalRow, LIVE_APPROVALS, deliveries, event_words, executions, items,

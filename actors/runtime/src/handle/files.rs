@@ -17,7 +17,7 @@ use callboard_store::table::Chunks;
 use sha2::{Digest as _, Sha256};
 
 use super::Handle;
-use crate::kernel::holds::UseGuard;
+use crate::kernel::removal_locks::UseGuard;
 use crate::messages::submission::Owner;
 use crate::node::Node;
 use crate::read::unreadable;

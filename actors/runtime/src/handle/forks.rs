@@ -8,7 +8,7 @@ use callboard_domain::execution::{Execution, ForkedFrom, Spec, Stage, StepState}
 use callboard_domain::id::{ExecutionId, PlanId};
 use callboard_domain::schedule::Occurrence;
 use callboard_domain::template::Caller;
-use callboard_domain::unit::{Change, Joint};
+use callboard_domain::unit::{Change, UnitBuilder};
 use callboard_domain::{Error, Rule};
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -202,17 +202,17 @@ impl Handle {
         let mut sources = NodeSources { reserved: Reservation::dry(), ..sources };
         let mut outputs = Outputs::default();
         let (mut state, mut known) = (first.next.clone(), KnownFork::default());
-        let mut joint = Joint::first(&program, first, now);
+        let mut builder = UnitBuilder::first(&program, first, now);
         for _ in 0..MOST_UNITS {
-            while let Some(due) = joint.due() {
+            while let Some(due) = builder.due() {
                 let mut records = Vec::new();
                 let (of, out) = ((&program, original.as_ref()), (&mut outputs, &mut records));
-                fork::decide(node, environment, of, (&mut joint, due), out, &mut sources)
+                fork::decide(node, environment, of, (&mut builder, due), out, &mut sources)
                     .await
                     .map_err(|_| Error::Internal)?;
             }
-            state = joint.state().clone();
-            for change in joint.done(&mut sources).changes {
+            state = builder.state().clone();
+            for change in builder.done(&mut sources).changes {
                 let Change::NewTask(step, inputs) = change else { continue };
                 let spec = &step.next.spec;
                 if let (Some((_, name)), None) = (&spec.origin.step, spec.origin.item) {
@@ -222,7 +222,7 @@ impl Handle {
             if !state.has_due() {
                 break;
             }
-            joint = Joint::of(&program, &state, now);
+            builder = UnitBuilder::of(&program, &state, now);
         }
         let is_over = |row: &StepState| row.stage == Stage::Completed;
         let over = state.steps().filter(|(_, row)| is_over(row));

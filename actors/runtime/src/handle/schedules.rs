@@ -14,7 +14,7 @@ use super::{COMMAND, Handle, within};
 use crate::items::submission::prices::{self, Asker};
 use crate::items::submission::{NewWork, Runs, StartExecution};
 use crate::kernel::address::ScheduleAddress as Address;
-use crate::kernel::holds::UseGuard;
+use crate::kernel::removal_locks::UseGuard;
 use crate::messages::schedule::{Changes, Message, NewTarget};
 use crate::messages::submission::Owner;
 use crate::node::timers::{self, TimerKey};

@@ -25,7 +25,7 @@ use crate::commit::sources::NodeSources;
 use crate::commit::{durable, effects};
 use crate::items::task as tasks;
 use crate::kernel::address::TaskAddress;
-use crate::kernel::item::{Done, Held, Item};
+use crate::kernel::item::{Activation, Done, Item};
 use crate::kernel::join::{Committed, Join, Joined};
 use crate::kernel::supervisor::Reason;
 pub(crate) use crate::messages::approval::{Decision, Message, NextPrompt, Reply, Stop};
@@ -46,7 +46,7 @@ impl Item for ApprovalItem {
         Self::default()
     }
 
-    async fn start(held: &mut Held<Self>, reason: Reason) -> Done {
+    async fn start(held: &mut Activation<Self>, reason: Reason) -> Done {
         let TaskAddress { environment, task } = held.address;
         let store = &*held.node.shard(task.partition()).store;
         held.item.0 = approvals::approval(store, environment, task).await?;
@@ -60,7 +60,7 @@ impl Item for ApprovalItem {
         Ok(())
     }
 
-    async fn handle(held: &mut Held<Self>, message: Message) -> Done {
+    async fn handle(held: &mut Activation<Self>, message: Message) -> Done {
         match message {
             Message::Ask(way, reply) => held.ask(way, reply).await?,
             Message::Reopen(by, may_correct, reply) => held.reopen(by, may_correct, reply).await?,
@@ -92,7 +92,7 @@ impl Item for ApprovalItem {
     }
 }
 
-impl Held<ApprovalItem> {
+impl Activation<ApprovalItem> {
     fn is_unawaited(&self) -> bool {
         self.item.0.as_ref().is_some_and(Approval::is_unawaited)
     }

@@ -23,7 +23,7 @@ use tokio::sync::oneshot;
 
 use crate::commit::{durable, effects};
 pub(crate) use crate::kernel::address::DeliveryAddress as Address;
-use crate::kernel::item::{Done, Held, Item};
+use crate::kernel::item::{Activation, Done, Item};
 use crate::kernel::ports::{NotSent, WebhookContent};
 use crate::kernel::project_pool::PoolPermit;
 use crate::kernel::supervisor::Reason;
@@ -48,7 +48,7 @@ impl Item for DeliveryItem {
         Self::default()
     }
 
-    async fn start(held: &mut Held<Self>, reason: Reason) -> Done {
+    async fn start(held: &mut Activation<Self>, reason: Reason) -> Done {
         let Address { environment, delivery } = held.address;
         let store = &*held.node.shard(delivery.partition()).store;
         held.item.0 = deliveries::delivery(store, environment, delivery).await?;
@@ -62,7 +62,7 @@ impl Item for DeliveryItem {
         }
     }
 
-    async fn handle(held: &mut Held<Self>, message: Message) -> Done {
+    async fn handle(held: &mut Activation<Self>, message: Message) -> Done {
         match message {
             Message::TimePassed => held.time_passed(None).await,
             Message::Permitted(permit) => held.time_passed(Some(permit)).await,
@@ -75,7 +75,7 @@ impl Item for DeliveryItem {
     }
 }
 
-impl Held<DeliveryItem> {
+impl Activation<DeliveryItem> {
     /// Makes the attempt that is due, if one is; a webhook's with a permit, or in its turn.
     async fn time_passed(&mut self, permit: Option<SendPermit>) -> Done {
         if self.node.settings.stands_still {

@@ -24,7 +24,7 @@ use callboard_domain::id::{Environment, TaskId};
 use callboard_domain::machine::Machine;
 use callboard_domain::render::Output;
 use callboard_domain::task::Task;
-use callboard_domain::unit::{Change, Joint};
+use callboard_domain::unit::{Change, UnitBuilder};
 use callboard_store::{Outcome, Store};
 use ractor::ActorProcessingErr;
 
@@ -32,7 +32,7 @@ use crate::commit::durable::{self, PendingCommit};
 use crate::commit::effects;
 use crate::commit::sources::NodeSources;
 pub(crate) use crate::kernel::address::ExecutionAddress as Address;
-use crate::kernel::item::{Done, Held, Item};
+use crate::kernel::item::{Activation, Done, Item};
 use crate::kernel::join::{Committed, Join, Participants};
 use crate::kernel::supervisor::Reason;
 pub(crate) use crate::messages::execution::{Message, Reply, Sending};
@@ -116,7 +116,7 @@ impl Item for ExecutionItem {
         Self::default()
     }
 
-    async fn start(held: &mut Held<Self>, reason: Reason) -> Done {
+    async fn start(held: &mut Activation<Self>, reason: Reason) -> Done {
         held.load().await?;
         match reason {
             Reason::Woken => return Ok(()),
@@ -126,7 +126,7 @@ impl Item for ExecutionItem {
         held.advance().await
     }
 
-    async fn handle(held: &mut Held<Self>, message: Message) -> Done {
+    async fn handle(held: &mut Activation<Self>, message: Message) -> Done {
         match message {
             Message::Join(join) => held.item.backlog.push(BacklogItem::Join(join)),
             Message::TaskEnded(task) => held.item.backlog.push(BacklogItem::TaskEnded(task)),
@@ -153,7 +153,7 @@ impl Item for ExecutionItem {
         ended && self.waits_for_nothing()
     }
 
-    fn rest(held: &mut Held<Self>) {
+    fn rest(held: &mut Activation<Self>) {
         let is_retired = held.is_retired() || held.item.is_idle() && held.retire();
         if !is_retired && !held.item.resting {
             held.item.resting = true;
@@ -173,7 +173,7 @@ impl ExecutionItem {
     }
 }
 
-impl Held<ExecutionItem> {
+impl Activation<ExecutionItem> {
     fn shard(&self) -> &Shard {
         self.node.shard(self.address.execution.partition())
     }
@@ -239,8 +239,8 @@ impl Held<ExecutionItem> {
         let mut sources = NodeSources::of(&node, environment, partition);
         let mut records = Vec::new();
         own.outputs.unit_begins();
-        let (mut waiting, mut joint) =
-            (Waiting::default(), Joint::of(&own.program, &own.state, node.now()));
+        let (mut waiting, mut builder) =
+            (Waiting::default(), UnitBuilder::of(&own.program, &own.state, node.now()));
         for work in backlog.drain(..) {
             match work {
                 BacklogItem::Join(join) => {
@@ -249,7 +249,8 @@ impl Held<ExecutionItem> {
                         task: task.as_deref(),
                         approval: approval.as_deref(),
                     };
-                    let checked = items.task.and_then(|task| Some((task, joint.schema_of(task)?)));
+                    let checked =
+                        items.task.and_then(|task| Some((task, builder.schema_of(task)?)));
                     let (event, fault) = match checked {
                         Some((task, schema)) => {
                             let longest = task.longest_of_attempt(|model| {
@@ -262,37 +263,38 @@ impl Held<ExecutionItem> {
                         }
                         None => (event, None),
                     };
-                    match joint.join(items, event, fault, &mut own.outputs, &mut sources) {
+                    match builder.join(items, event, fault, &mut own.outputs, &mut sources) {
                         Ok(()) => waiting.joins.push(participants),
                         Err(refusal) => participants.notify(&Err(refusal)),
                     }
                 }
-                BacklogItem::TaskEnded(task) => joint.task_ended(&task),
-                BacklogItem::Cancel(reply) => match joint.happened(Event::CancelRequested) {
+                BacklogItem::TaskEnded(task) => builder.task_ended(&task),
+                BacklogItem::Cancel(reply) => match builder.happened(Event::CancelRequested) {
                     Ok(()) => cancelling.push(reply),
                     Err(refusal) => drop(reply.send(Err(refused(&own.state, refusal)))),
                 },
-                BacklogItem::Retry(reply) => match joint.happened(Event::RetryRequested) {
+                BacklogItem::Retry(reply) => match builder.happened(Event::RetryRequested) {
                     Ok(()) => waiting.retries.push(reply),
                     Err(refusal) => drop(reply.send(Err(refused(&own.state, refusal)))),
                 },
                 BacklogItem::Signal(sending) => {
                     let of = (node.store(), self.address);
-                    let unit = (&mut joint, &mut own.outputs, &mut sources);
+                    let unit = (&mut builder, &mut own.outputs, &mut sources);
                     let taken = sending.take(of, unit, (&mut waiting.signals, &mut records));
                     Box::pin(taken).await?;
                 }
-                BacklogItem::TimePassed => time_passed(&node, self.address, &mut joint),
-                BacklogItem::GivenUp => drop(joint.happened(Event::GivenUp)),
+                BacklogItem::TimePassed => time_passed(&node, self.address, &mut builder),
+                BacklogItem::GivenUp => drop(builder.happened(Event::GivenUp)),
                 BacklogItem::Look => {}
             }
-            while let Some(due) = joint.due() {
+            while let Some(due) = builder.due() {
                 let of = (&own.program, own.original.as_deref());
                 let out = (&mut own.outputs, &mut records);
-                fork::decide(&node, environment, of, (&mut joint, due), out, &mut sources).await?;
+                fork::decide(&node, environment, of, (&mut builder, due), out, &mut sources)
+                    .await?;
             }
         }
-        let unit = joint.done(&mut sources);
+        let unit = builder.done(&mut sources);
         if unit.changes.is_empty() {
             waiting.signals.into_iter().for_each(signal::Accepted::answer);
             return Ok(());
@@ -359,22 +361,22 @@ impl Held<ExecutionItem> {
 async fn read_outputs(
     store: &dyn Store,
     environment: Environment,
-    joint: &Joint<'_>,
+    builder: &UnitBuilder<'_>,
     step: u16,
     outputs: &mut Outputs,
 ) -> Result<(), callboard_store::Error> {
-    for (step, made) in outputs.missing(joint.state(), step) {
+    for (step, made) in outputs.missing(builder.state(), step) {
         // A payload of this unit is not in the store yet.
         let fresh = match made {
             OutputLocation::One(OutputSource::Signal(signal)) => {
-                joint.payload(signal).map(str::to_owned)
+                builder.payload(signal).map(str::to_owned)
             }
             OutputLocation::One(OutputSource::Task(task)) => {
                 outputs.item_output(task).map(str::to_owned)
             }
             OutputLocation::Items(_) => None,
         };
-        let is_call = joint.source(step).is_some_and(|source| source.call.is_some());
+        let is_call = builder.source(step).is_some_and(|source| source.call.is_some());
         let form = if is_call { Output::Json } else { Output::Completed };
         let known = |task| outputs.item_output(task).map(form);
         let output = match fresh {
@@ -430,8 +432,8 @@ fn refused(execution: &Execution, refusal: Refusal) -> Error {
 }
 
 /// Tells an execution that its timer fired.
-fn time_passed(node: &Node, address: Address, joint: &mut Joint<'_>) {
-    let head = &joint.state().head;
+fn time_passed(node: &Node, address: Address, builder: &mut UnitBuilder<'_>) {
+    let head = &builder.state().head;
     let is_start = matches!(head.state, State::Scheduled { .. });
     let may = || {
         let account = &head.spec.account;
@@ -445,8 +447,8 @@ fn time_passed(node: &Node, address: Address, joint: &mut Joint<'_>) {
         Some(Ok(_)) | None => Event::TimePassed,
     };
     // Refused if nothing is due, or the execution has ended.
-    if joint.happened(event) == Err(Refusal::NotDue)
-        && let Some(at) = joint.state().wakes_at()
+    if builder.happened(event) == Err(Refusal::NotDue)
+        && let Some(at) = builder.state().wakes_at()
     {
         // The clock went back since the timer looked at it.
         effects::of_executions(node, address, Effect::WakeAt(at));

@@ -16,7 +16,7 @@ use tokio::time::Instant;
 use crate::items::task;
 pub(crate) use crate::kernel::address::QueueAddress as Address;
 use crate::kernel::address::TaskAddress;
-use crate::kernel::item::{Done, Held, Item};
+use crate::kernel::item::{Activation, Done, Item};
 use crate::kernel::supervisor::Reason;
 use crate::limits::models::{Blocked, Models};
 use crate::limits::permits::Permits;
@@ -75,7 +75,7 @@ impl Item for QueueItem {
         }
     }
 
-    async fn start(held: &mut Held<Self>, reason: Reason) -> Done {
+    async fn start(held: &mut Activation<Self>, reason: Reason) -> Done {
         let Address { environment, queue } = &held.address;
         if environment.is_test() {
             held.node.actors.sandboxes.used(*environment);
@@ -90,7 +90,7 @@ impl Item for QueueItem {
         Ok(())
     }
 
-    async fn handle(held: &mut Held<Self>, message: Message) -> Done {
+    async fn handle(held: &mut Activation<Self>, message: Message) -> Done {
         let item = &mut held.item;
         match message {
             Message::Push(ready) => item.ready.push(ready),
@@ -136,7 +136,7 @@ impl Item for QueueItem {
     }
 }
 
-impl Held<QueueItem> {
+impl Activation<QueueItem> {
     /// The depth of the queue; nothing for a queue of the sandbox.
     fn depth(&self) -> Option<Depth> {
         let Address { environment, queue } = &self.address;

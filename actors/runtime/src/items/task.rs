@@ -29,7 +29,7 @@ use crate::commit::{durable, effects};
 use crate::items::worker::{AckResult, Assignment};
 use crate::items::{approval, execution};
 use crate::kernel::address::TaskAddress;
-use crate::kernel::item::{Done, Held, Item};
+use crate::kernel::item::{Activation, Done, Item};
 use crate::kernel::join::{Committed, Join};
 use crate::kernel::planted::{Fault, is_planted};
 use crate::kernel::supervisor::Reason;
@@ -69,7 +69,7 @@ impl Item for TaskItem {
         Self::default()
     }
 
-    async fn start(held: &mut Held<Self>, reason: Reason) -> Done {
+    async fn start(held: &mut Activation<Self>, reason: Reason) -> Done {
         held.load().await?;
         match reason {
             Reason::Woken => {}
@@ -80,7 +80,7 @@ impl Item for TaskItem {
     }
 
     // The rare branch is boxed: otherwise every message would pay for the larger future.
-    async fn handle(held: &mut Held<Self>, message: Message) -> Done {
+    async fn handle(held: &mut Activation<Self>, message: Message) -> Done {
         match message {
             Message::Lease(slot, permits) => held.lease(slot, permits).await?,
             Message::Result(result) => held.result(*result).await?,
@@ -99,7 +99,7 @@ impl Item for TaskItem {
             }
             Message::Join(join) => drop(held.join(*join, false).await?),
             Message::Recover(permits) => held.resume(permits),
-            Message::Hold(shares) => held.hold(shares),
+            Message::TakeShares(shares) => held.take_shares(shares),
             Message::Rebind(_) => {}
         }
         Ok(())
@@ -118,7 +118,7 @@ impl Item for TaskItem {
     }
 }
 
-impl Held<TaskItem> {
+impl Activation<TaskItem> {
     fn partition(&self) -> u8 {
         self.address.task.partition()
     }
@@ -515,7 +515,7 @@ impl Held<TaskItem> {
     }
 
     /// Holds shares of limits that came to be, or were counted, after the lease.
-    fn hold(&mut self, shares: Vec<Share>) {
+    fn take_shares(&mut self, shares: Vec<Share>) {
         if self.item.is_idle() {
             return;
         }

@@ -14,7 +14,7 @@ use tokio::sync::mpsc;
 use crate::items::task;
 use crate::kernel::address::TaskAddress;
 pub(crate) use crate::kernel::address::WorkerAddress as Address;
-use crate::kernel::item::{Done, Held, Item};
+use crate::kernel::item::{Activation, Done, Item};
 use crate::kernel::supervisor::Reason;
 use crate::messages::capacity::{SlotPermit, WorkerCapacity};
 pub(crate) use crate::messages::worker::{
@@ -111,7 +111,7 @@ impl Item for WorkerItem {
         Self { view, link: None, links: 0, slots: HashMap::new() }
     }
 
-    async fn start(held: &mut Held<Self>, reason: Reason) -> Done {
+    async fn start(held: &mut Activation<Self>, reason: Reason) -> Done {
         held.myself.send_interval(LOOK_EVERY, || Message::Look);
         if reason != Reason::Woken {
             let moment = held.node.kernel.ports.clock.moment();
@@ -124,7 +124,7 @@ impl Item for WorkerItem {
         Ok(())
     }
 
-    async fn handle(held: &mut Held<Self>, message: Message) -> Done {
+    async fn handle(held: &mut Activation<Self>, message: Message) -> Done {
         let item = &mut held.item;
         match message {
             Message::Register(registration) => held.register(*registration),
@@ -168,7 +168,7 @@ impl Item for WorkerItem {
     }
 }
 
-impl Held<WorkerItem> {
+impl Activation<WorkerItem> {
     fn register(&mut self, registration: Registration) {
         let Registration { account, bound, profile, leases, outgoing, reply } = registration;
         self.item.unlink();

@@ -28,7 +28,7 @@ use tokio::sync::oneshot;
 use crate::commit::durable;
 use crate::items::accounts::caller_of;
 pub(crate) use crate::kernel::address::BatchAddress as Address;
-use crate::kernel::item::{Done, Held, Item};
+use crate::kernel::item::{Activation, Done, Item};
 use crate::kernel::supervisor::Reason;
 pub(crate) use crate::messages::batch::{Message, Reply, Retry};
 use crate::node::Node;
@@ -83,7 +83,7 @@ impl Item for BatchItem {
         Self::default()
     }
 
-    async fn start(held: &mut Held<Self>, reason: Reason) -> Done {
+    async fn start(held: &mut Activation<Self>, reason: Reason) -> Done {
         held.load().await?;
         match reason {
             Reason::Woken => Ok(()),
@@ -96,7 +96,7 @@ impl Item for BatchItem {
         }
     }
 
-    async fn handle(held: &mut Held<Self>, message: Message) -> Done {
+    async fn handle(held: &mut Activation<Self>, message: Message) -> Done {
         match message {
             Message::Look => {}
             Message::Ended(row) => held.release(row),
@@ -163,7 +163,7 @@ pub(crate) async fn recover(
     }
 }
 
-impl Held<BatchItem> {
+impl Activation<BatchItem> {
     fn key(&self) -> (Environment, TemplateBatchId) {
         (self.address.environment, self.address.batch)
     }

@@ -22,7 +22,7 @@ pub use crate::tables::work::{Start, Target};
 
 use crate::commit::durable;
 pub(crate) use crate::kernel::address::ScheduleAddress as Address;
-use crate::kernel::item::{Done, Held, Item};
+use crate::kernel::item::{Activation, Done, Item};
 use crate::kernel::supervisor::Reason;
 pub(crate) use crate::messages::schedule::{Changes, Message, NewTarget, Reply};
 use crate::node::{Node, timers};
@@ -48,7 +48,7 @@ impl Item for ScheduleItem {
         Self::default()
     }
 
-    async fn start(held: &mut Held<Self>, reason: Reason) -> Done {
+    async fn start(held: &mut Activation<Self>, reason: Reason) -> Done {
         held.load().await?;
         match reason {
             Reason::Woken => Ok(()),
@@ -61,7 +61,7 @@ impl Item for ScheduleItem {
         }
     }
 
-    async fn handle(held: &mut Held<Self>, message: Message) -> Done {
+    async fn handle(held: &mut Activation<Self>, message: Message) -> Done {
         match message {
             Message::TimePassed | Message::RunEnded | Message::Recover => held.advance().await,
             Message::Change(changes, reply) => held.change(*changes, reply).await,
@@ -75,7 +75,7 @@ impl Item for ScheduleItem {
     }
 }
 
-impl Held<ScheduleItem> {
+impl Activation<ScheduleItem> {
     async fn load(&mut self) -> Done {
         let Address { environment, schedule } = self.address;
         let store = &*self.node.shard(schedule.partition()).store;

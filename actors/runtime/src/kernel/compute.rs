@@ -21,13 +21,13 @@ use callboard_domain::execution::program::{Effort, Evaluation, Outputs, Program,
 use callboard_domain::id::Environment;
 use callboard_domain::schema::Schema;
 use callboard_domain::task::{OutputFault, Task};
-use callboard_domain::unit::{self, Joint};
+use callboard_domain::unit::{self, UnitBuilder};
 use tokio::task::JoinError;
 
 use crate::kernel::environments::Environments;
 
 pub(crate) use pool::Weight;
-use pool::{Pool, Turn};
+use pool::{ComputePermit, Pool};
 
 /// The threads of long computations; clones share them.
 #[derive(Debug, Clone)]
@@ -125,15 +125,15 @@ impl Compute {
         &self,
         environment: Environment,
         program: &Arc<Program>,
-        joint: &mut Joint<'_>,
+        builder: &mut UnitBuilder<'_>,
         due: Due,
         outputs: &mut Outputs,
     ) -> Result<Evaluation, JoinError> {
-        if let Some(evaluation) = joint.evaluate(due, outputs) {
+        if let Some(evaluation) = builder.evaluate(due, outputs) {
             return Ok(evaluation);
         }
-        joint.evaluated_fully();
-        let (program, state) = (Arc::clone(program), joint.state().clone());
+        builder.evaluated_fully();
+        let (program, state) = (Arc::clone(program), builder.state().clone());
         let (spec, lent) = (Arc::clone(&state.head.spec), std::mem::take(outputs));
         let work = move || (program.evaluate(due, &state, &lent, Effort::Full), lent);
         // Boxed: most evaluations are brief.
@@ -149,7 +149,7 @@ const NICE: i32 = 5;
 /// Runs a computation on a thread. The computation holds its turn, not the caller, who may leave before
 /// the end.
 async fn on_thread<T: Send + 'static>(
-    turn: Turn,
+    turn: ComputePermit,
     computation: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, JoinError> {
     let held = move || {

@@ -33,15 +33,18 @@ pub(crate) trait Item: Sized + Send + 'static {
     fn new(node: &Arc<Self::Shared>, address: &Self::Address) -> Self;
 
     /// Reads the item; after a break also performs the outstanding effects, or gives the item up.
-    fn start(held: &mut Held<Self>, reason: Reason) -> impl Future<Output = Done> + Send;
+    fn start(held: &mut Activation<Self>, reason: Reason) -> impl Future<Output = Done> + Send;
 
-    fn handle(held: &mut Held<Self>, message: Self::Message) -> impl Future<Output = Done> + Send;
+    fn handle(
+        held: &mut Activation<Self>,
+        message: Self::Message,
+    ) -> impl Future<Output = Done> + Send;
 
     /// True if nothing keeps the item in memory.
     fn is_idle(&self) -> bool;
 
     /// Retires the actor if the item is idle.
-    fn rest(held: &mut Held<Self>) {
+    fn rest(held: &mut Activation<Self>) {
         if held.item.is_idle() {
             held.retire();
         }
@@ -62,7 +65,7 @@ pub(crate) trait Item: Sized + Send + 'static {
 }
 
 /// An item in the memory of its actor.
-pub(crate) struct Held<I: Item> {
+pub(crate) struct Activation<I: Item> {
     /// The shared state of the node.
     pub(crate) node: Arc<I::Shared>,
     /// The item's address.
@@ -76,7 +79,7 @@ pub(crate) struct Held<I: Item> {
     retired: bool,
 }
 
-impl<I: Item> Held<I> {
+impl<I: Item> Activation<I> {
     /// True if the actor has left the directory: its address may be another actor's.
     pub(crate) const fn is_retired(&self) -> bool {
         self.retired
@@ -121,7 +124,7 @@ impl<I: Item> Debug for ItemActor<I> {
 
 impl<I: Item> Actor for ItemActor<I> {
     type Msg = I::Message;
-    type State = (Held<I>, Reason);
+    type State = (Activation<I>, Reason);
     type Arguments = ChildSpec<ItemKind<I>>;
 
     async fn pre_start(
@@ -130,7 +133,10 @@ impl<I: Item> Actor for ItemActor<I> {
         ChildSpec { address, reason, directory }: ChildSpec<ItemKind<I>>,
     ) -> Result<Self::State, ActorProcessingErr> {
         let (node, item) = (Arc::clone(&self.0), I::new(&self.0, &address));
-        Ok((Held { node, address, item, myself, handled: 0, directory, retired: false }, reason))
+        Ok((
+            Activation { node, address, item, myself, handled: 0, directory, retired: false },
+            reason,
+        ))
     }
 
     async fn post_start(&self, _: ActorRef<I::Message>, state: &mut Self::State) -> Done {

@@ -10,7 +10,7 @@ use callboard_domain::Timestamp;
 #[cfg(test)]
 use callboard_domain::task::Spec;
 
-/// A fault at a joint of the limits, the recovery or the commit.
+/// A fault where parts meet: in the limits, the recovery or the commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fault {
     /// The rate of a queue counts a lease that was not given out.

@@ -60,7 +60,7 @@ pub(crate) struct Blocked {
 }
 
 impl Blocked {
-    fn note(&self, until: Monotonic) {
+    fn wake_no_later_than(&self, until: Monotonic) {
         self.until.set(Some(self.until.get().map_or(until, |earlier| earlier.min(until))));
     }
 
@@ -127,7 +127,7 @@ impl Models {
             return true;
         };
         if let Some(until) = until {
-            blocked.note(until);
+            blocked.wake_no_later_than(until);
         }
         // Noted under the lock: a call that ends later tells the queues.
         self.shared.is_awaited.store(true, Ordering::Release);

@@ -174,7 +174,7 @@ async fn a_node_without_the_store_stops_before_another_may_begin_and_its_commits
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_node_that_lost_its_term_alone_begins_a_tenure_with_new_epochs() {
+async fn a_node_that_lost_its_term_alone_begins_an_active_period_with_new_epochs() {
     let cluster = Cluster::new(TERM);
     let one = Member::join(&cluster, 1).await;
     assert_eq!(one.is_active().await, Standing::Active(0));
@@ -229,7 +229,7 @@ async fn a_leaving_node_learns_which_node_took_over_if_one_can() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_drained_node_keeps_its_partitions_until_its_tenure_has_ended() {
+async fn a_drained_node_keeps_its_partitions_until_its_active_period_has_ended() {
     for is_said in [true, false] {
         let cluster = Cluster::new(TERM);
         let one = Member::join(&cluster, 1).await;

@@ -38,7 +38,7 @@ const SHORT: usize = 64 << 10;
 
 /// The permits, and the deliveries that wait for one.
 pub(crate) struct SendPermits {
-    turns: Mutex<Turns<DeliveryAddress>>,
+    turns: Mutex<FairQueue<DeliveryAddress>>,
     environments: Arc<Environments>,
     memory: Arc<ProjectPool>,
     /// The directories of deliveries, one for each shard.
@@ -67,7 +67,7 @@ impl SendPermits {
         deliveries: Vec<Arc<Directory<DeliveryAddress, Message>>>,
         environments: Arc<Environments>,
     ) -> Arc<Self> {
-        let turns = Mutex::new(Turns::new(IN_ALL, PER_HOST));
+        let turns = Mutex::new(FairQueue::new(IN_ALL, PER_HOST));
         let memory = ProjectPool::new(MEMORY, Arc::clone(&environments));
         Arc::new(Self { turns, environments, memory, deliveries })
     }
@@ -93,7 +93,7 @@ impl SendPermits {
         Some(SendPermit { project, host, permits: Arc::clone(self) })
     }
 
-    fn turns(&self) -> MutexGuard<'_, Turns<DeliveryAddress>> {
+    fn turns(&self) -> MutexGuard<'_, FairQueue<DeliveryAddress>> {
         self.turns.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -113,7 +113,7 @@ impl Drop for SendPermit {
 }
 
 /// The held permits, and the waiting deliveries by project and host, in the order of their arrival.
-struct Turns<A> {
+struct FairQueue<A> {
     free: usize,
     per_host: usize,
     projects: HashMap<Slot, Project<A>>,
@@ -133,7 +133,7 @@ struct Host<A> {
     waiting: VecDeque<A>,
 }
 
-impl<A> Turns<A> {
+impl<A> FairQueue<A> {
     fn new(in_all: usize, per_host: usize) -> Self {
         Self { free: in_all, per_host, projects: HashMap::new(), next: VecDeque::new() }
     }
@@ -251,7 +251,7 @@ mod tests {
     const B: Slot = Slot::new(1).expect("a slot");
 
     /// The turns of a server with one project, whose permits are those of hosts.
-    struct OfOne(Turns<i32>);
+    struct OfOne(FairQueue<i32>);
 
     impl OfOne {
         fn take(&mut self, host: &str, who: i32) -> Option<Arc<str>> {
@@ -267,7 +267,7 @@ mod tests {
 
     #[test]
     fn a_host_holds_no_more_than_its_share_and_no_other_waits_for_it() {
-        let mut turns = OfOne(Turns::new(4, 2));
+        let mut turns = OfOne(FairQueue::new(4, 2));
         let slow: Vec<_> = (0..5).map(|who| turns.take("slow", who).is_some()).collect();
         assert_eq!(slow, [true, true, false, false, false]);
         let other = turns.take("other", 10).expect("there is room for it");
@@ -278,7 +278,7 @@ mod tests {
 
     #[test]
     fn hosts_take_turns_when_all_permits_are_held() {
-        let mut turns = OfOne(Turns::new(2, 2));
+        let mut turns = OfOne(FairQueue::new(2, 2));
         let first = turns.take("a", 0).expect("the first");
         turns.take("a", 1).expect("the second");
         for (host, who) in [("b", 2), ("b", 3), ("c", 4)] {
@@ -298,7 +298,7 @@ mod tests {
             seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             (seed >> 33) % below
         };
-        let mut turns = OfOne(Turns::new(5, 2));
+        let mut turns = OfOne(FairQueue::new(5, 2));
         let (mut held, mut sent, mut asked) = (Vec::new(), Vec::new(), 0);
         for _ in 0..20_000 {
             if chance(2) == 0 && asked < 5_000 {
@@ -335,7 +335,7 @@ mod tests {
 
     #[test]
     fn a_project_with_many_slow_hosts_leaves_permits_for_another_one() {
-        let mut turns = Turns::new(128, 8);
+        let mut turns = FairQueue::new(128, 8);
         let flood: Vec<_> =
             (0..10_000).filter_map(|who| turns.take(2, (A, &format!("h{who}")), who)).collect();
         assert_eq!(flood.len(), 96);
@@ -349,7 +349,7 @@ mod tests {
 
     #[test]
     fn what_a_project_with_more_than_its_share_gives_back_goes_to_the_other() {
-        let mut turns = Turns::new(128, 128);
+        let mut turns = FairQueue::new(128, 128);
         let mut of_a: Vec<_> = (0..200).filter_map(|who| turns.take(2, (A, "a"), who)).collect();
         let of_b: Vec<_> = (0..200).filter_map(|who| turns.take(2, (B, "b"), who)).collect();
         assert_eq!((of_a.len(), of_b.len(), turns.free), (96, 24, 8));

@@ -43,7 +43,7 @@ pub(crate) enum Message {
     /// The server was started again while a worker had the task, which holds these permits.
     Recover(Permits),
     /// The task, if it runs, holds these shares too.
-    Hold(Vec<Share>),
+    TakeShares(Vec<Share>),
     /// The pooled actor holds another task from now on.
     Rebind(TaskAddress),
 }

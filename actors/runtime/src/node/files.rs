@@ -16,7 +16,7 @@ use callboard_domain::{Error, Timestamp};
 use callboard_store::{Error as StoreError, Outcome, Ticket};
 use tokio::sync::Notify;
 
-use crate::kernel::holds::Holds;
+use crate::kernel::removal_locks::RemovalLocks;
 use crate::node::Node;
 use crate::tables::{CONTENTS, ContentRow, FILES, LOOSE_CHUNKS, files};
 
@@ -30,7 +30,7 @@ pub(crate) struct Files {
     /// Uploads that have ended, with their commits on the way.
     ended: Mutex<Vec<(u128, VecDeque<Ticket>)>>,
     /// Files that are being removed, or that a submission refers to.
-    pub(crate) held: Holds<(Environment, FileId)>,
+    pub(crate) held: RemovalLocks<(Environment, FileId)>,
     /// Some chunks are loose, and belong to no upload.
     pub(crate) loosened: Notify,
 }

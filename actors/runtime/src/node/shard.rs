@@ -16,8 +16,8 @@ use crate::kernel::address::{
 };
 use crate::kernel::directory::Directory;
 use crate::kernel::handoff::HandoffCache;
-use crate::kernel::holds::Holds;
 use crate::kernel::ports::Ports;
+use crate::kernel::removal_locks::RemovalLocks;
 use crate::kernel::standstill::Standstill;
 use crate::messages::{approval, batch, delivery, execution, schedule, submission, task};
 use crate::node::timers;
@@ -30,7 +30,7 @@ const POOLED_TASKS: usize = 128;
 pub(crate) struct Shard {
     pub(crate) store: Arc<dyn Store>,
     /// The epochs of the partitions that the node owned when the shard was made: the store fences the
-    /// writes of a shard of an earlier tenure.
+    /// writes of a shard of an earlier active period.
     epochs: Box<[Option<Epoch>]>,
     standstill: Arc<Standstill>,
     pub(crate) ports: Ports,
@@ -43,7 +43,7 @@ pub(crate) struct Shard {
     pub(crate) handoff: HandoffCache<TaskAddress, LoadedTask>,
     pub(crate) new_executions: HandoffCache<ExecutionAddress, (Execution, Arc<Program>)>,
     /// Executions that are being removed, and must not be woken.
-    pub(crate) leaving: Holds<ExecutionAddress>,
+    pub(crate) leaving: RemovalLocks<ExecutionAddress>,
     pub(crate) timers: OnceLock<ActorRef<timers::Message>>,
     pub(crate) submissions: OnceLock<ActorRef<submission::Message>>,
 }
@@ -70,7 +70,7 @@ impl Shard {
             batches: Arc::default(),
             handoff: HandoffCache::default(),
             new_executions: HandoffCache::default(),
-            leaving: Holds::default(),
+            leaving: RemovalLocks::default(),
             timers: OnceLock::new(),
             submissions: OnceLock::new(),
         }

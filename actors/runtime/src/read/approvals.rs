@@ -46,7 +46,7 @@ pub struct ApprovalDetail {
     /// The text that replaces the output.
     pub edit: Option<String>,
     /// The comment, or the reason of a rejection.
-    pub remark: Option<String>,
+    pub comment: Option<String>,
     /// The texts of the decision that this one corrects.
     pub corrected: ReviewTexts,
     /// The instant at which the texts were erased.
@@ -81,7 +81,7 @@ pub struct HistoryEntry {
     /// The text that replaces the output.
     pub edit: Option<String>,
     /// The comment, or the reason of a rejection.
-    pub remark: Option<String>,
+    pub comment: Option<String>,
     /// The salt of the approval's commitments, if it has any.
     pub salt: Option<Salt>,
 }
@@ -105,20 +105,20 @@ pub(crate) async fn approval(
         } else {
             None
         };
-        let (inputs, ReviewTexts { edit, remark, .. }, corrected, original) = tokio::try_join!(
+        let (inputs, ReviewTexts { edit, comment, .. }, corrected, original) = tokio::try_join!(
             found.inputs(store, environment),
             written(store, environment, &approval),
             corrected(store, environment, &approval),
             approvals::original(store, environment, task),
         )?;
-        Ok((inputs, edit, remark, corrected, passed.or(original).unwrap_or_default()))
+        Ok((inputs, edit, comment, corrected, passed.or(original).unwrap_or_default()))
     };
     let read = read.await;
     // The approval's texts may have gone while they were read.
     if approval.is_finished() && approvals::row(store, environment, task).await?.is_none() {
         return Ok(None);
     }
-    let (inputs, edit, remark, corrected, mut output) = read?;
+    let (inputs, edit, comment, corrected, mut output) = read?;
     if approval.is_hidden() {
         output = approval.opening.way.shown(&output);
     }
@@ -132,7 +132,7 @@ pub(crate) async fn approval(
         inputs,
         output,
         edit,
-        remark,
+        comment,
         corrected,
         erased_at,
     }))
@@ -168,7 +168,7 @@ pub struct Correction {
     /// The reviewer's own text.
     pub edit: Option<String>,
     /// The comment, or the reason of a rejection.
-    pub remark: Option<String>,
+    pub comment: Option<String>,
 }
 
 /// The correction of a task's output, if there is one.
@@ -182,8 +182,8 @@ pub(crate) async fn correction(
         return Ok(None);
     };
     let written = approvals::written(store, environment, task, row.round()).await?;
-    let ReviewTexts { edit, remark, .. } = written;
-    Ok(Some(Correction { decision: decision.clone(), edit, remark }))
+    let ReviewTexts { edit, comment, .. } = written;
+    Ok(Some(Correction { decision: decision.clone(), edit, comment }))
 }
 
 pub(crate) async fn approvals(
@@ -313,14 +313,14 @@ pub(crate) async fn history(
         if entry.action == Action::Reopened {
             texts = decisions.next().unwrap_or_default();
         }
-        let ReviewTexts { edit, mut remark, .. } =
+        let ReviewTexts { edit, mut comment, .. } =
             if decides { std::mem::take(&mut texts) } else { ReviewTexts::default() };
         if entry.action == Action::Extended {
-            remark = extensions.next().flatten();
+            comment = extensions.next().flatten();
         }
         let is_salted = decides || entry.details.comment.is_some();
         let salt = salt.filter(|_| is_salted || entry.action == Action::Pending);
-        HistoryEntry { entry, edit, remark, salt }
+        HistoryEntry { entry, edit, comment, salt }
     };
     Ok(Some(entries.into_iter().map(&mut whole).collect()))
 }

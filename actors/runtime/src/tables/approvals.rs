@@ -131,7 +131,7 @@ pub(super) fn rows(
     environment: Environment,
     now: Timestamp,
     Step { next, facts, .. }: &Step<Approval>,
-    ReviewTexts { edit, remark, extension }: ReviewTexts,
+    ReviewTexts { edit, comment, extension }: ReviewTexts,
 ) -> Vec<Op> {
     let (number, id) = (environment.number(), next.id().as_u128());
     let (row, entry) = (ApprovalRow::from(next), Some(listed(environment, next)));
@@ -145,7 +145,7 @@ pub(super) fn rows(
         ops.push(HISTORY.put(number, &(id, place), facts, None));
     }
     let round = next.reopened;
-    for (field, written) in [(text::edit(round), edit), (text::remark(round), remark)] {
+    for (field, written) in [(text::edit(round), edit), (text::comment(round), comment)] {
         ops.extend(written.into_iter().flat_map(|text| TEXTS.put(number, id, field, &text)));
     }
     if let Some((time, reason)) = extension {
@@ -274,11 +274,11 @@ pub(crate) async fn written(
     round: u8,
 ) -> Result<ReviewTexts, Error> {
     let (number, id) = (environment.number(), task.as_u128());
-    let (edit, remark) = tokio::try_join!(
+    let (edit, comment) = tokio::try_join!(
         TEXTS.get(store, number, id, text::edit(round)),
-        TEXTS.get(store, number, id, text::remark(round)),
+        TEXTS.get(store, number, id, text::comment(round)),
     )?;
-    Ok(ReviewTexts { edit, remark, extension: None })
+    Ok(ReviewTexts { edit, comment, extension: None })
 }
 
 /// The reasons why the reviewers were given more time, in order; none where there was none.

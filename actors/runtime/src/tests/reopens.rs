@@ -68,7 +68,7 @@ impl Bench {
         let decides = |action| matches!(action, Action::Approved | Action::Rejected);
         let all = history.expect("a history").into_iter();
         let all = all.filter(|told| decides(told.entry.action));
-        all.map(|told| (told.entry.action, told.edit, told.remark)).collect()
+        all.map(|told| (told.entry.action, told.edit, told.comment)).collect()
     }
 }
 
@@ -174,7 +174,7 @@ async fn a_decision_that_was_used_gets_another_one_beside_it() {
     let task = bench.handle.task(Environment::LIVE, b).await.expect("it is there");
     assert_eq!((task.task.status(), task.output.as_deref()), (Status::Completed, Some("wrong")));
     let correction = task.correction.expect("a correction");
-    assert_eq!(correction.remark.as_deref(), Some("too vague"));
+    assert_eq!(correction.comment.as_deref(), Some("too vague"));
     let run = bench.execution(id).await;
     assert_eq!(run.overview.execution.status(), Phase::Completed);
     assert_eq!(run.corrections[&1].decision.by.name(), "usr_c");

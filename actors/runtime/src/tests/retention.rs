@@ -351,7 +351,7 @@ async fn a_history_outlives_its_task_for_as_long_as_is_asked() {
     bench.later(2).await;
     assert_eq!(bench.totals().await, [0, 0, 0, 0]);
     let history = bench.handle.approval_history(Environment::LIVE, id).await.expect("it stays");
-    assert!(history.iter().all(|entry| entry.edit.is_none() && entry.remark.is_none()));
+    assert!(history.iter().all(|entry| entry.edit.is_none() && entry.comment.is_none()));
     let entries: Vec<_> = history.into_iter().map(|entry| entry.entry).collect();
     assert_eq!(chain.verify(id, &entries), Ok(()));
     assert_eq!(entries.last().map(|entry| entry.action), Some(Action::Approved));

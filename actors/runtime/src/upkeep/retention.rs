@@ -39,7 +39,7 @@ use crate::tables::{
 
 use rows::Parts;
 
-use crate::kernel::holds::RemovalGuard;
+use crate::kernel::removal_locks::RemovalGuard;
 
 /// The number of rows that are read, and of items that are removed, before a pause.
 const LOT: usize = 64;

@@ -1,4 +1,4 @@
-//! The note of what can be restored: the groups that the archive holds without a gap, and the last backup.
+//! The record of what can be restored: the groups that the archive holds without a gap, and the last backup.
 //!
 //! ```text
 //! groups    … 70 ─────────── 100 ── gap ── 130 ────────────── now
@@ -6,7 +6,7 @@
 //! backups          ▲ reaches until here            ▲ covers: every moment from here on
 //! ```
 //!
-//! The note stands in the directory of the store, whose history it tells: a restored directory begins without one.
+//! The record stands in the directory of the store, whose history it tells: a restored directory begins without one.
 //! Deliberately absent: older backups, which `callboard backup list` shows.
 
 use std::fs;
@@ -61,7 +61,7 @@ impl Finding {
 
 /// The last verification of a backup.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct VerificationNote {
+pub struct VerificationRecord {
     /// Its end, in milliseconds since 1970.
     pub at_ms: u64,
     /// The name of the backup in its repository.
@@ -92,7 +92,7 @@ pub struct Protection {
     /// The last backup that the store knows of.
     pub backup: Option<BackupNote>,
     /// The last verification of a backup that the store knows of.
-    pub verification: Option<VerificationNote>,
+    pub verification: Option<VerificationRecord>,
     /// The archive, if there is one.
     pub archive: Option<ArchiveState>,
 }
@@ -128,121 +128,121 @@ impl Protection {
     }
 }
 
-/// The note as it is stored.
+/// The record as it is stored.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-struct Note {
+struct Record {
     /// The mark of the archive.
     archive: Option<String>,
     /// The archive holds every group behind this one; `None` while it takes none.
     since: Option<u64>,
     backup: Option<BackupNote>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    verification: Option<VerificationNote>,
+    verification: Option<VerificationRecord>,
 }
 
-impl Note {
+impl Record {
     fn continues_backup(&self) -> bool {
         let since = self.since;
         self.backup.is_some_and(|backup| since.is_some_and(|since| backup.group >= since))
     }
 }
 
-/// The note of one directory.
+/// The record of one directory.
 #[derive(Debug)]
 pub(crate) struct Coverage {
     directory: PathBuf,
-    note: Mutex<Note>,
+    record: Mutex<Record>,
 }
 
 impl Coverage {
-    /// Reads the note in the directory of a store. A damaged one counts as none.
+    /// Reads the record in the directory of a store. A damaged one counts as none.
     pub(crate) fn read(directory: &Path) -> io::Result<Self> {
-        let note = match fs::read(directory.join(FILE)) {
+        let record = match fs::read(directory.join(FILE)) {
             Ok(bytes) => serde_json::from_slice(&bytes).unwrap_or_else(|error| {
-                tracing::warn!(%error, "the note of the last backup is damaged: make a backup");
-                Note::default()
+                tracing::warn!(%error, "the record of the last backup is damaged: make a backup");
+                Record::default()
             }),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Note::default(),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Record::default(),
             Err(error) => return Err(error),
         };
-        Ok(Self { directory: directory.into(), note: Mutex::new(note) })
+        Ok(Self { directory: directory.into(), record: Mutex::new(record) })
     }
 
     /// The mark of the archive that the store had last.
     pub(crate) fn archive(&self) -> Option<String> {
-        self.note().archive.clone()
+        self.record().archive.clone()
     }
 
     /// The group from which on the archive `id` is known to have every group.
     pub(crate) fn since(&self, id: &str) -> Option<u64> {
-        let note = self.note();
-        note.since.filter(|_| note.archive.as_deref() == Some(id))
+        let record = self.record();
+        record.since.filter(|_| record.archive.as_deref() == Some(id))
     }
 
     pub(crate) fn continues_backup(&self) -> bool {
-        self.note().continues_backup()
+        self.record().continues_backup()
     }
 
     pub(crate) fn backup(&self) -> Option<BackupNote> {
-        self.note().backup
+        self.record().backup
     }
 
-    pub(crate) fn verification(&self) -> Option<VerificationNote> {
-        self.note().verification.clone()
+    pub(crate) fn verification(&self) -> Option<VerificationRecord> {
+        self.record().verification.clone()
     }
 
     /// The archive `id` has every group behind `since`.
     pub(crate) fn begins(&self, id: &str, since: u64) {
-        self.change(|note| (note.archive, note.since) = (Some(id.to_owned()), Some(since)));
+        self.change(|record| (record.archive, record.since) = (Some(id.to_owned()), Some(since)));
     }
 
     /// The archive has a gap behind the groups that it took until `archived_ms`.
     pub(crate) fn breaks(&self, archived_ms: Option<u64>) {
-        self.change(|note| {
-            let continued = note.continues_backup();
-            if let Some(backup) = note.backup.as_mut().filter(|_| continued) {
+        self.change(|record| {
+            let continued = record.continues_backup();
+            if let Some(backup) = record.backup.as_mut().filter(|_| continued) {
                 backup.reaches_ms = archived_ms;
             }
-            note.since = None;
+            record.since = None;
         });
     }
 
     /// A backup is complete. An older one than the last changes nothing.
     pub(crate) fn backed_up(&self, backup: BackupNote) -> io::Result<()> {
-        let mut note = self.note();
-        if note.backup.is_none_or(|last| last.group <= backup.group) {
-            note.backup = Some(backup);
-            return self.write(&note);
+        let mut record = self.record();
+        if record.backup.is_none_or(|last| last.group <= backup.group) {
+            record.backup = Some(backup);
+            return self.write(&record);
         }
         Ok(())
     }
 
     /// A backup was verified.
-    pub(crate) fn verified(&self, verification: VerificationNote) -> io::Result<()> {
-        let mut note = self.note();
-        note.verification = Some(verification);
-        self.write(&note)
+    pub(crate) fn verified(&self, verification: VerificationRecord) -> io::Result<()> {
+        let mut record = self.record();
+        record.verification = Some(verification);
+        self.write(&record)
     }
 
-    fn change(&self, change: impl FnOnce(&mut Note)) {
-        let mut note = self.note();
-        let before = note.clone();
-        change(&mut note);
-        if *note != before
-            && let Err(error) = self.write(&note)
+    fn change(&self, change: impl FnOnce(&mut Record)) {
+        let mut record = self.record();
+        let before = record.clone();
+        change(&mut record);
+        if *record != before
+            && let Err(error) = self.write(&record)
         {
-            tracing::error!(%error, "the note of what can be restored cannot be written");
+            tracing::error!(%error, "the record of what can be restored cannot be written");
         }
     }
 
-    fn write(&self, note: &Note) -> io::Result<()> {
-        let text = serde_json::to_string(note).expect("a note is JSON");
+    fn write(&self, record: &Record) -> io::Result<()> {
+        let text = serde_json::to_string(record).expect("a record is JSON");
         replace(&self.directory, FILE, &text)
     }
 
-    fn note(&self) -> MutexGuard<'_, Note> {
-        self.note.lock().expect("no holder panics")
+    fn record(&self) -> MutexGuard<'_, Record> {
+        self.record.lock().expect("no holder panics")
     }
 }
 
@@ -298,7 +298,7 @@ mod tests {
         let read = || Coverage::read(directory.path()).expect("it can be read");
         let verified = |at_ms, finding, detail: Option<&str>| {
             let (backup, detail) = ("20261121T100000.000Z".to_owned(), detail.map(str::to_owned));
-            VerificationNote { at_ms, backup, finding, detail }
+            VerificationRecord { at_ms, backup, finding, detail }
         };
         assert_eq!(read().verification(), None);
         read().verified(verified(1, Finding::Restores, None)).expect("it is written");

@@ -371,8 +371,8 @@ fn an_archive_that_cannot_be_written_stops_no_commit_and_says_so() {
         group
     };
     assert!(store.protection().fault().is_some_and(|fault| fault.contains("no backup")));
-    assert!(store.note_backup(1, ends() + 1).is_err(), "a group that is not there");
-    store.note_backup(1, ends()).expect("it is noted");
+    assert!(store.record_backup(1, ends() + 1).is_err(), "a group that is not there");
+    store.record_backup(1, ends()).expect("it is noted");
     assert_eq!(store.protection().fault(), None);
     drop(store);
     assert_eq!(fixture.open("store").protection().fault(), None);
@@ -387,7 +387,7 @@ fn an_archive_whose_disk_is_not_mounted_is_a_gap_and_no_new_archive() {
     assert_eq!(end().restorable(9), None);
     let last = store.snapshot().expect("it begins").last().expect("an end").expect("it is read");
     let Piece::End { group } = last else { panic!("it has an end") };
-    store.note_backup(1, group).expect("it is noted");
+    store.record_backup(1, group).expect("it is noted");
     assert_eq!(end().restorable(9), Some((1, 9)));
     drop(store);
     let (archive, mounted) = (fixture.path("archive"), fixture.path("mounted"));

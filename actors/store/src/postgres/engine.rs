@@ -303,7 +303,7 @@ impl Engine for PgEngine {
         match answer? {
             Answer::Committed { bases, .. } => {
                 for (key, row) in &put {
-                    self.heads.note(key, row);
+                    self.heads.record(key, row);
                 }
                 for key in &deleted {
                     self.heads.forget(key);

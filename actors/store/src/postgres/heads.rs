@@ -35,7 +35,7 @@ impl Heads {
     }
 
     /// Notes a row that was committed.
-    pub(super) fn note(&mut self, key: &[u8], row: &[u8]) {
+    pub(super) fn record(&mut self, key: &[u8], row: &[u8]) {
         if !key.starts_with(&[ROWS]) || key.get(1).is_none_or(|table| *table < Key::FIRST_LISTED) {
             return;
         }
@@ -74,8 +74,8 @@ mod tests {
     fn a_head_is_kept_while_the_rights_are_the_same() {
         let mut heads = Heads::default();
         heads.keep_under(rights(1, 1));
-        heads.note(&key(1), ROW);
-        heads.note(&[ROWS, 1, 1], ROW);
+        heads.record(&key(1), ROW);
+        heads.record(&[ROWS, 1, 1], ROW);
         heads.keep_under(rights(1, 1));
         assert_eq!(heads.get(&key(1)), Some(&b"\x02\0en"[..]));
         assert_eq!(heads.get(&[ROWS, 1, 1]), None, "its table is on no list");
@@ -83,7 +83,7 @@ mod tests {
         assert_eq!(heads.get(&key(1)), None);
         for changed in [rights(2, 1), rights(1, 2)] {
             heads.keep_under(rights(1, 1));
-            heads.note(&key(1), ROW);
+            heads.record(&key(1), ROW);
             heads.keep_under(changed);
             assert_eq!(heads.get(&key(1)), None);
         }
@@ -93,7 +93,7 @@ mod tests {
     fn the_oldest_heads_make_room() {
         let mut heads = Heads::default();
         for number in 0..3 * GENERATION as u64 {
-            heads.note(&key(number), ROW);
+            heads.record(&key(number), ROW);
         }
         assert!(heads.young.len() + heads.old.len() <= 2 * GENERATION);
         assert_eq!(heads.get(&key(0)), None);

@@ -92,7 +92,7 @@ impl Link {
     }
 
     /// Notes a call that has no answer after `limit`, and goes on waiting for it.
-    pub(super) async fn note_silence<T>(
+    pub(super) async fn warn_if_silent<T>(
         &self,
         limit: Duration,
         call: impl Future<Output = T>,

@@ -62,7 +62,7 @@ pub async fn migrate(from: &SledStore, to: Address) -> Result<Migrated, Error> {
             compare(from, &client, copied).await?;
             copied
         };
-        note(from, &client).await?;
+        record_migration(from, &client).await?;
         warned.take();
         match client.batch_execute("COMMIT").await {
             Ok(()) => {}
@@ -149,7 +149,7 @@ async fn copy(from: &SledStore, client: &Client) -> Result<Migrated, Error> {
 }
 
 /// Writes the numbers from which logs, stamps and epochs go on, and the version of the rows.
-async fn note(from: &SledStore, client: &Client) -> Result<(), Error> {
+async fn record_migration(from: &SledStore, client: &Client) -> Result<(), Error> {
     for id in 0..=u8::MAX {
         let (_, newest) = from.log_bounds(LogId(id)).await?;
         if newest > 0 {

@@ -279,7 +279,7 @@ impl Ownership for PostgresStore {
             let arguments: [&(dyn ToSql + Sync); 4] =
                 [&node, &incarnation, &self.term_ms(), &report];
             let call = self.call(renew, &arguments);
-            let rows = self.link.note_silence(self.term / 2, call).await?;
+            let rows = self.link.warn_if_silent(self.term / 2, call).await?;
             self.link.works();
             if !rows.first().is_some_and(|row| row.get(0)) {
                 self.owned.state().epochs.fill(None);

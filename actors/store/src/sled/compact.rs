@@ -66,7 +66,7 @@ pub fn compact(
     let Shutdown::Clean(_) = check_shutdown(path, read_format(path)?)? else {
         return Err(locked(path));
     };
-    shutdown::note_open(path, true).map_err(|error| io_error(&error))?;
+    shutdown::mark_open(path, true).map_err(|error| io_error(&error))?;
     let beside = beside(path);
     // sled panics on a disk that fails, also where it is dropped.
     let exchanged = in_sled(|| write(path, &beside, cache_bytes)).and_then(|()| {
@@ -130,7 +130,7 @@ fn write(path: &Path, to: &Path, cache_bytes: u64) -> Result<(), Error> {
         return Err(corrupt(to, "its rows are not those that were written"));
     }
     db.sync_all()
-        .and_then(|()| shutdown::note_clean(to))
+        .and_then(|()| shutdown::mark_clean(to))
         .and_then(|()| repair::sync_all(to))
         .map_err(io)
 }

@@ -106,15 +106,15 @@ pub(super) fn next_epoch(
 /// The version of the rows; refuses that of a newer program.
 pub(super) fn check_rows(tree: &sled::Db, path: &Path) -> Result<Written, Error> {
     let found = match tree.get(WRITTEN).map_err(|error| sled_error(&error))? {
-        Some(note) => Written::decode(&note)
-            .ok_or_else(|| corrupt(path, "the note about its rows is malformed"))?,
+        Some(record) => Written::decode(&record)
+            .ok_or_else(|| corrupt(path, "the record of its rows is malformed"))?,
         None => Written { rows: 0, program: String::new() },
     };
     found.check(&place(path)).map(|()| found)
 }
 
 /// Notes durably that this program writes the rows. From then on, a program whose rows are older refuses them.
-pub(super) fn note_rows(tree: &sled::Db, path: &Path, found: &Written) -> Result<(), Error> {
+pub(super) fn record_rows(tree: &sled::Db, path: &Path, found: &Written) -> Result<(), Error> {
     if found.rows == ROWS {
         return version::write(path, found);
     }
@@ -130,11 +130,11 @@ pub(super) fn last_checkpoint(
     path: &Path,
     format: Option<u32>,
 ) -> Result<Checkpoint, Error> {
-    let note = |key: [u8; 2]| -> Result<Option<u64>, Error> {
-        let note = tree.get(key).map_err(|error| sled_error(&error))?;
-        Ok(note.and_then(|note| note.as_ref().try_into().ok()).map(u64::from_le_bytes))
+    let record = |key: [u8; 2]| -> Result<Option<u64>, Error> {
+        let record = tree.get(key).map_err(|error| sled_error(&error))?;
+        Ok(record.and_then(|record| record.as_ref().try_into().ok()).map(u64::from_le_bytes))
     };
-    match (note(CHECKPOINT)?, note(SALT)?) {
+    match (record(CHECKPOINT)?, record(SALT)?) {
         (Some(group), Some(salt)) => Ok(Checkpoint { group, salt }),
         (None, None) if format.is_none_or(|format| format < WITH_JOURNAL) => {
             let first = Checkpoint { group: 0, salt: random() };

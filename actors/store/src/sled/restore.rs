@@ -13,7 +13,7 @@ use super::opening::{CHECKPOINT, EPOCH, SALT, in_sled, open_tree, random, sled_e
 use super::reclaim;
 use super::watchdog::close;
 use crate::batch::Epoch;
-use crate::directory::{corrupt, create_private, io_error, lock, note_restore, write_format};
+use crate::directory::{corrupt, create_private, io_error, lock, mark_restored, write_format};
 use crate::journal::{self, decode_ops};
 use crate::mark::Mark;
 use crate::{Error, repair, shutdown};
@@ -41,7 +41,7 @@ impl Restore {
             return Err(Error::Io(text.into()));
         }
         let lock = lock(path)?;
-        note_restore(path).map_err(io)?;
+        mark_restored(path).map_err(io)?;
         let (tree, db) = open_tree(path, cache_bytes)?;
         Ok(Self { tree, db, path: path.into(), epoch: 0, _lock: lock })
     }
@@ -94,6 +94,6 @@ impl Restore {
         journal::make_empty(&path).map_err(io)?;
         drop(Mark::open(&path, group).map_err(io)?);
         db.sync_all().and_then(|()| repair::sync_all(&path)).map_err(io)?;
-        shutdown::note_clean(&path).and_then(|()| write_format(&path)).map_err(io)
+        shutdown::mark_clean(&path).and_then(|()| write_format(&path)).map_err(io)
     }
 }

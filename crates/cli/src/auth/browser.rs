@@ -22,7 +22,7 @@ use tokio::process::Command;
 
 use super::super::access::Access;
 use super::super::failure::Failure;
-use super::super::output::note;
+use super::super::output::status_line;
 use super::{anonymous, keep, session};
 
 /// The time that the user has at the provider.
@@ -40,9 +40,9 @@ pub(super) async fn login(access: &Access) -> Result<(), Failure> {
     let verifier = URL_SAFE_NO_PAD.encode(rand::random::<[u8; 32]>());
     let challenge = URL_SAFE_NO_PAD.encode(Digest::of(&verifier).as_bytes());
     let url = start(&client, port, &challenge);
-    note(&format!("to sign in, open {url}"));
+    status_line(&format!("to sign in, open {url}"));
     let shown = comparison_code(&challenge);
-    note(&format!("allow it in the browser only if the page there shows the code {shown}"));
+    status_line(&format!("allow it in the browser only if the page there shows the code {shown}"));
     if std::io::stderr().is_terminal() {
         open(&url);
     }

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::super::access::Access;
 use super::super::failure::Failure;
 use super::super::input;
-use super::super::output::{Column, details, escaped, note};
+use super::super::output::{Column, details, escaped, status_line};
 
 const ROWS: [Column; 7] = [
     ("ROW", "row"),
@@ -101,7 +101,7 @@ impl Rows {
         let page = Page { data, pagination: json!({"nextCursor": next}) };
         access.output.list("rows", &page, &ROWS)?;
         if let Some(next) = next {
-            note(&format!("more rows: --cursor {next}"));
+            status_line(&format!("more rows: --cursor {next}"));
         }
         Ok(())
     }
@@ -143,13 +143,13 @@ impl Compare {
             let call = call.query("limit", self.limit).query("cursor", self.cursor);
             let found = client.data(call).await?;
             if found["isComplete"] == false {
-                note(&format!("{} rows are compared so far", found["compared"]));
+                status_line(&format!("{} rows are compared so far", found["compared"]));
                 tokio::time::sleep(LOOK).await;
                 continue;
             }
             access.output.item(&found, shown)?;
             if let Some(next) = found["nextCursor"].as_u64() {
-                note(&format!("more rows: --cursor {next}"));
+                status_line(&format!("more rows: --cursor {next}"));
             }
             return Ok(());
         }

@@ -13,7 +13,7 @@ use super::{editor, item};
 use crate::access::Access;
 use crate::failure::Failure;
 use crate::input::{self, Body};
-use crate::output::{Column, Format, details, note};
+use crate::output::{Column, Format, details, status_line};
 use crate::people::People;
 
 const FIELDS: [Column; 10] = [
@@ -152,7 +152,7 @@ async fn edited(client: &Client, task: &str) -> Result<Option<String>, Failure> 
         return Err(Failure::Other("the edited text is empty: nothing was decided".into()));
     }
     if after == before {
-        note("the text is unchanged: it passes as it is");
+        status_line("the text is unchanged: it passes as it is");
         return Ok(None);
     }
     Ok(Some(after))

@@ -13,7 +13,7 @@ use tokio::process::Command;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::failure::Failure;
-use crate::output::note;
+use crate::output::status_line;
 
 /// Fails where there is no terminal.
 ///
@@ -44,9 +44,9 @@ pub(super) fn keep(task: &str, text: &str) {
         .unwrap_or_else(std::env::temp_dir)
         .join("callboard/edits");
     match kept(&directory, task, text) {
-        Ok(file) => note(&format!("your text is kept in {}", file.display())),
+        Ok(file) => status_line(&format!("your text is kept in {}", file.display())),
         Err(error) => {
-            note(&format!("your text cannot be kept in {}: {error}", directory.display()));
+            status_line(&format!("your text cannot be kept in {}: {error}", directory.display()));
         }
     }
 }

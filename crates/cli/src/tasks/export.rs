@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use super::state;
 use crate::failure::Failure;
-use crate::output::note;
+use crate::output::status_line;
 
 /// The tasks of a page, and those that are read at the same time.
 const PAGE: usize = 100;
@@ -136,7 +136,7 @@ impl Export {
             file = Some(self.opened(&state)?);
         }
         if state.tasks > 0 {
-            note(&format!("continuing after {} tasks", state.tasks));
+            status_line(&format!("continuing after {} tasks", state.tasks));
         }
         loop {
             let (text, is_last) = self.page(client, notation, &mut state).await?;
@@ -159,7 +159,7 @@ impl Export {
                 state::write(path, &state)?;
             }
         }
-        note(&format!("{} tasks", state.tasks));
+        status_line(&format!("{} tasks", state.tasks));
         match path {
             Some(path) if path.exists() => state::remove(&path),
             Some(_) | None => Ok(()),

@@ -16,7 +16,7 @@ use super::records::{Record, Records};
 use super::state;
 use crate::access::Access;
 use crate::failure::Failure;
-use crate::output::{Column, Format, details, note, print_json};
+use crate::output::{Column, Format, details, print_json, status_line};
 
 /// The most lines of a load, and its bytes.
 const MAX_LINES: usize = 10_000;
@@ -144,7 +144,7 @@ fn resumed(
         )));
     }
     if last > 0 {
-        note(&format!("continuing after line {last}"));
+        status_line(&format!("continuing after line {last}"));
     }
     Ok(state)
 }
@@ -246,7 +246,7 @@ impl Importing<'_> {
             self.counts.refused += 1;
             if self.counts.refused <= LISTED {
                 let text = |member: &str| answer["error"][member].as_str().unwrap_or_default();
-                note(&format!("line {number}: {} ({})", text("message"), text("code")));
+                status_line(&format!("line {number}: {} ({})", text("message"), text("code")));
             }
         } else if answer["replayed"] == true {
             self.counts.replayed += 1;
@@ -301,7 +301,7 @@ impl Importing<'_> {
         let lines = submitted + replayed + refused;
         let counts = json!({"submitted": submitted, "replayed": replayed, "refused": refused, "lines": lines});
         if self.prints {
-            note(&counts.to_string());
+            status_line(&counts.to_string());
         } else {
             access.output.item(&counts, |counts| details(counts, &FIELDS, &[]))?;
         }

@@ -8,7 +8,7 @@ use callboard_client::{Call, Client, EventStream};
 use serde_json::Value;
 
 use crate::failure::Failure;
-use crate::output::{Format, escaped, note, print, warn};
+use crate::output::{Format, escaped, print, status_line, warn};
 use crate::wait::{Outage, continues};
 
 /// The pause before a broken stream is opened again.
@@ -81,7 +81,7 @@ async fn print_until_end(
                     let is_first = id.is_empty();
                     *id = text(&data["id"]);
                     if is_first {
-                        note(&format!("{id} submitted"));
+                        status_line(&format!("{id} submitted"));
                         warn(data);
                     }
                     printed.becomes(&text(&data["output"]))
@@ -114,7 +114,7 @@ async fn print_until_end(
                 Ok(again) => break stream = again,
                 Err(error) => {
                     for line in outage.goes_on(error.into())? {
-                        note(&line);
+                        status_line(&line);
                     }
                 }
             }
@@ -127,7 +127,7 @@ fn print_piece(format: Format, said: Option<&str>, shown: &str) -> Result<(), Fa
         return Ok(());
     }
     if let Some(said) = said {
-        note(said);
+        status_line(said);
     }
     if shown.is_empty() {
         return Ok(());

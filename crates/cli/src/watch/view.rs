@@ -12,7 +12,7 @@ use super::board::Board;
 use super::event::{is_end, step as step_of};
 use super::step::{Held, Step, WAITS, steps, summary, waiting};
 use crate::failure::Failure;
-use crate::output::{Format, escaped, note, print, print_json};
+use crate::output::{Format, escaped, print, print_json, status_line};
 
 /// The presentation of a running execution.
 #[derive(Debug)]
@@ -113,7 +113,7 @@ impl View {
             board.clear()?;
         }
         for line in lines {
-            note(line);
+            status_line(line);
         }
         self.redraw()
     }
@@ -139,7 +139,7 @@ impl View {
         for step in changed {
             match self.style {
                 Style::Lines => print(&format!("{}\n", line(step, is_first)))?,
-                Style::Notes => note(&line(step, is_first)),
+                Style::Notes => status_line(&line(step, is_first)),
                 // The stream holds no event from before it opened.
                 Style::Events if !heard => {
                     print_json(&format!("{}\n", made_up(execution, step)))?;
@@ -167,7 +167,7 @@ impl View {
         match self.style {
             Style::Lines => print(&format!("{}\n", escaped(&summary(execution)))),
             Style::Notes => {
-                note(&summary(execution));
+                status_line(&summary(execution));
                 Ok(())
             }
             Style::Events if !self.told_end => {
@@ -192,7 +192,7 @@ impl View {
         match self.style {
             Style::Lines => print(&format!("{waiting}\n")),
             Style::Notes => {
-                note(&waiting);
+                status_line(&waiting);
                 Ok(())
             }
             Style::Board(_) | Style::Events | Style::Nothing => Ok(()),

@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use super::engine::Function;
+use super::run_loop::Function;
 use super::task::{Failure, Task};
 
 /// The most characters of a description.

@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
 
-use super::engine::{Assign, Handle, MAX_FRAME, Of, Report, Reporting, Text, gather};
 use super::function::{Functions, Working};
 use super::model::{Models, handler_of};
+use super::run_loop::{Assign, Handle, MAX_FRAME, Of, Report, Reporting, Text, gather};
 use crate::{Call, Client};
 
 /// The time before the end of an attempt at which it is cut, so that its report is in time.

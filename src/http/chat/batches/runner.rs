@@ -76,7 +76,7 @@ async fn take_on(app: Arc<App>) {
 
 /// Takes a batch on; true if there is more to do at once.
 async fn turn(app: &Arc<App>, (environment, id): (Environment, ChatBatchId)) -> bool {
-    let turn = Turn { app: Arc::clone(app), environment };
+    let turn = BatchRun { app: Arc::clone(app), environment };
     let mut alone = JoinSet::new();
     alone.spawn(async move { turn.take(id).await });
     let ended = tokio::select! {
@@ -98,12 +98,12 @@ async fn turn(app: &Arc<App>, (environment, id): (Environment, ChatBatchId)) -> 
     }
 }
 
-struct Turn {
+struct BatchRun {
     app: Arc<App>,
     environment: Environment,
 }
 
-impl Turn {
+impl BatchRun {
     async fn take(&self, id: ChatBatchId) -> Result<bool, Error> {
         let (batch, _) = self.app.handle.chat_batch(self.environment, id).await?;
         match batch.status {

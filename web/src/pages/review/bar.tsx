@@ -14,7 +14,7 @@ type Props = {
   toMend: number;
   mend: () => void;
   /** Said beside the button, and bars nothing. */
-  remark: "early" | "unseen" | undefined;
+  notice: "early" | "unseen" | undefined;
   toEnd: () => void;
   skip: (() => void) | undefined;
   reject: (() => void) | undefined;
@@ -23,7 +23,7 @@ type Props = {
 };
 
 export function Bar(props: Props) {
-  const { comment, setComment, toMend, mend, remark, toEnd, skip, reject, approve, isEdited } = props;
+  const { comment, setComment, toMend, mend, notice, toEnd, skip, reject, approve, isEdited } = props;
   const may = useMay()("hitl: approve/reject");
   const isNarrow = useNarrow();
   const [open, setOpen] = useState(false);
@@ -41,20 +41,20 @@ export function Bar(props: Props) {
         />
       )}
       {may && toMend > 0 ? (
-        <button type="button" className="button review-remark" data-kind="quiet" onClick={mend}>
+        <button type="button" className="button review-notice" data-kind="quiet" onClick={mend}>
           <span className="status" data-tone="bad">
             <Icon name="warn" />
             <Plural value={toMend} one="# fault to mend" other="# faults to mend" />
           </span>
         </button>
-      ) : remark === "early" ? (
-        <span className="review-remark small soft" role="status">
+      ) : notice === "early" ? (
+        <span className="review-notice small soft" role="status">
           <Trans>Not decided: it had only just appeared.</Trans>
         </span>
       ) : (
         may &&
-        remark === "unseen" && (
-          <button type="button" className="button review-remark" data-kind="quiet" onClick={toEnd}>
+        notice === "unseen" && (
+          <button type="button" className="button review-notice" data-kind="quiet" onClick={toEnd}>
             <Trans>Not seen to the end</Trans> <Icon name="drop" />
           </button>
         )

@@ -304,7 +304,7 @@ export function Detail(props: Props) {
           setComment={(comment) => setDraft({ comment: comment || undefined })}
           toMend={toMend}
           mend={mend}
-          remark={early ? "early" : seen || view !== "output" ? undefined : "unseen"}
+          notice={early ? "early" : seen || view !== "output" ? undefined : "unseen"}
           toEnd={toEnd}
           skip={hasNext ? onNext : undefined}
           reject={isArmed && !isHidden ? reject : undefined}

@@ -21,13 +21,13 @@ fn announced(unit: &Unit) -> Vec<CallbackEvent> {
 }
 
 /// The unit after the decision of everything that is due, and the execution.
-fn decided(mut joint: Joint<'_>) -> (Unit, Execution) {
-    while let Some(due) = joint.due() {
-        let evaluation = joint.evaluate(due, &Outputs::default()).expect("a brief evaluation");
-        joint.decide(due, evaluation, &mut Outputs::default(), &mut sources());
+fn decided(mut builder: UnitBuilder<'_>) -> (Unit, Execution) {
+    while let Some(due) = builder.due() {
+        let evaluation = builder.evaluate(due, &Outputs::default()).expect("a brief evaluation");
+        builder.decide(due, evaluation, &mut Outputs::default(), &mut sources());
     }
-    let state = joint.state().clone();
-    (joint.done(&mut sources()), state)
+    let state = builder.state().clone();
+    (builder.done(&mut sources()), state)
 }
 
 /// A retry may fail in the very unit that begins it, and an end that was told is not told again.
@@ -50,12 +50,12 @@ fn each_run_announces_its_end_once() {
     let input = Map::from_iter([("x".to_owned(), json!({}))]);
     let program = Program::new(about, compiled, ReviewPolicy::default(), input, Arc::default());
 
-    let (unit, state) = decided(Joint::first(&program, first, NOW));
+    let (unit, state) = decided(UnitBuilder::first(&program, first, NOW));
     assert_eq!((announced(&unit), state.status()), (vec![CallbackEvent::Failed], Phase::Failed));
-    let mut joint = Joint::of(&program, &state, NOW);
-    joint.happened(execution::Event::RetryRequested).expect("it has failed");
-    let (unit, state) = decided(joint);
+    let mut builder = UnitBuilder::of(&program, &state, NOW);
+    builder.happened(execution::Event::RetryRequested).expect("it has failed");
+    let (unit, state) = decided(builder);
     assert_eq!((announced(&unit), state.head.run), (vec![CallbackEvent::Failed], 2));
-    let (unit, _) = decided(Joint::of(&program, &state, NOW));
+    let (unit, _) = decided(UnitBuilder::of(&program, &state, NOW));
     assert_eq!(announced(&unit), []);
 }

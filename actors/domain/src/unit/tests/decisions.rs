@@ -57,10 +57,10 @@ fn a_decision_counts_in_its_execution_or_is_refused() {
     let (task, approval, state) = held_step(&program, first);
     let decide = |state: &Execution, event: Event, now| {
         let (mut outputs, mut sources) = (Outputs::default(), Fake { next: 200 });
-        let mut joint = Joint::of(&program, state, now);
+        let mut builder = UnitBuilder::of(&program, state, now);
         let items = Items { task: Some(&task), approval: Some(&approval) };
-        let joined = joint.join(items, event, None, &mut outputs, &mut sources);
-        (joined, joint.done(&mut Fake { next: 900 }))
+        let joined = builder.join(items, event, None, &mut outputs, &mut sources);
+        (joined, builder.done(&mut Fake { next: 900 }))
     };
     let approve = || Event::Approve { by: by(), edit: None, comment: None };
     let reject = || Event::Reject { by: by(), reason: "no".into(), retry: None };

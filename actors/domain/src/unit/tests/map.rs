@@ -104,29 +104,29 @@ fn docs(count: usize) -> serde_json::Value {
 }
 
 /// Decides everything that one unit has room for.
-fn decide_all(joint: &mut Joint<'_>, program: &Program, outputs: &mut Outputs) {
+fn decide_all(builder: &mut UnitBuilder<'_>, program: &Program, outputs: &mut Outputs) {
     let mut sources = Priced(Fake { next: 200 });
-    while let Some(due) = joint.due() {
+    while let Some(due) = builder.due() {
         assert_eq!(outputs.missing_list(program, due), None, "the list is in memory");
-        let evaluation = program.evaluate(due, joint.state(), outputs, Effort::Full);
-        joint.decide(due, evaluation.expect("it ends"), outputs, &mut sources);
+        let evaluation = program.evaluate(due, builder.state(), outputs, Effort::Full);
+        builder.decide(due, evaluation.expect("it ends"), outputs, &mut sources);
     }
 }
 
 fn first_unit(program: &Program, first: Step<Execution>) -> (Unit, Execution) {
-    let mut joint = Joint::first(program, first, NOW);
-    decide_all(&mut joint, program, &mut Outputs::default());
-    let after = joint.state().clone();
-    (joint.done(&mut Fake { next: 900 }), after)
+    let mut builder = UnitBuilder::first(program, first, NOW);
+    decide_all(&mut builder, program, &mut Outputs::default());
+    let after = builder.state().clone();
+    (builder.done(&mut Fake { next: 900 }), after)
 }
 
 #[test]
 fn a_thousand_items_go_out_in_units_of_a_few() {
     let (program, first) = program(&docs(1_000), MapSource::default(), None);
     let mut outputs = Outputs::default();
-    let mut joint = Joint::first(&program, first, NOW);
-    decide_all(&mut joint, &program, &mut outputs);
-    let (mut after, unit) = (joint.state().clone(), joint.done(&mut Fake { next: 900 }));
+    let mut builder = UnitBuilder::first(&program, first, NOW);
+    decide_all(&mut builder, &program, &mut outputs);
+    let (mut after, unit) = (builder.state().clone(), builder.done(&mut Fake { next: 900 }));
     let list = &unit.lists[0];
     assert_eq!((list.number, unit.lists.len()), (0, 1));
     assert!(list.items.starts_with(r#"[{"title":"t0"},{"title":"t1"}"#), "{}", list.items);
@@ -148,15 +148,15 @@ fn a_thousand_items_go_out_in_units_of_a_few() {
         made.extend(tasks);
         count
     };
-    assert_eq!(gather(&unit), joint::MAX_UNIT_ITEMS);
+    assert_eq!(gather(&unit), builder::MAX_UNIT_ITEMS);
     assert!(after.has_due(), "the rest follows");
     let mut units = 1;
     while after.has_due() {
-        let mut joint = Joint::of(&program, &after, NOW);
-        decide_all(&mut joint, &program, &mut outputs);
-        after = joint.state().clone();
-        let unit = joint.done(&mut Fake { next: 900 });
-        assert!(gather(&unit) <= joint::MAX_UNIT_ITEMS && unit.lists.is_empty());
+        let mut builder = UnitBuilder::of(&program, &after, NOW);
+        decide_all(&mut builder, &program, &mut outputs);
+        after = builder.state().clone();
+        let unit = builder.done(&mut Fake { next: 900 });
+        assert!(gather(&unit) <= builder::MAX_UNIT_ITEMS && unit.lists.is_empty());
         units += 1;
     }
     assert_eq!((units, made.len()), (8, 1_000));
@@ -220,17 +220,17 @@ fn the_output_is_an_array_that_conditions_and_prompts_reach_into() {
     let Some(Change::NewTask(made, _)) = unit.changes.first() else { panic!("a task") };
     let task = running(&made.next);
     let (mut outputs, mut sources) = (Outputs::default(), sources());
-    let mut joint = Joint::of(&program, &state, NOW);
+    let mut builder = UnitBuilder::of(&program, &state, NOW);
     let items = Items { task: Some(&task), approval: None };
-    joint
+    builder
         .join(items, completed(LEASE, "{\"a\": 1}"), None, &mut outputs, &mut sources)
         .expect("it runs");
-    let due = joint.due().expect("the report");
-    let missing = outputs.missing(joint.state(), due.step);
+    let due = builder.due().expect("the report");
+    let missing = outputs.missing(builder.state(), due.step);
     let expected = execution::program::OutputLocation::Items(vec![Some(task.spec.id)]);
     assert_eq!(missing, [(0, expected)]);
     outputs.keep(0, r#"[{"a": 1}]"#);
-    let evaluation = joint.evaluate(due, &outputs).expect("it is brief");
+    let evaluation = builder.evaluate(due, &outputs).expect("it is brief");
     let Evaluation::Run(request, _) = evaluation else { panic!("{evaluation:?}") };
     assert_eq!(request.inputs.prompt, r#"first {"a":1}"#);
 }

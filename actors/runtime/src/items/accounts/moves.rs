@@ -118,13 +118,13 @@ impl Accounts {
             (Order::Freeze(id), Some(slot), _) => {
                 let other = step.given.moving.as_ref().and_then(|moving| moving.to.clone());
                 let part = part_of(id, &step.given, (slot, other), Stage::Leaving);
-                self.note(step, put_part(&part)).await?;
+                self.record(step, put_part(&part)).await?;
                 register.put_part(part);
                 self.0.freeze(slot);
             }
             (Order::Release, _, Some(part)) => {
                 let ops = self.delete_part(&part).await?;
-                self.note(step, ops).await?;
+                self.record(step, ops).await?;
                 // A start behind the freeze has read nothing of the project.
                 let is_loaded = self.0.kernel.standstill.holds(part.slot);
                 if is_loaded {
@@ -143,16 +143,16 @@ impl Accounts {
                     (self.free_place()?, step.given.cell.clone()),
                     Stage::Coming,
                 );
-                self.note(step, put_part(&part)).await?;
+                self.record(step, put_part(&part)).await?;
                 register.put_part(part);
             }
             (Order::Drop, _, Some(part)) => {
                 let part = dropped(&part);
-                self.note(step, put_part(&part)).await?;
+                self.record(step, put_part(&part)).await?;
                 self.keep_dropped(part);
             }
             (Order::Open, _, Some(part)) => self.admit(step, &part).await?,
-            _ => self.note(step, Vec::new()).await?,
+            _ => self.record(step, Vec::new()).await?,
         }
         Ok(())
     }
@@ -171,7 +171,7 @@ impl Accounts {
     }
 
     /// Stores a step; at home with the project's row.
-    async fn note(&self, step: Step<'_>, mut ops: Vec<Op>) -> Result<(), Error> {
+    async fn record(&self, step: Step<'_>, mut ops: Vec<Op>) -> Result<(), Error> {
         let Step { own, given, here, records } = step;
         if own.is_some() {
             return if ops.is_empty() { Ok(()) } else { self.store(ops, records).await };
@@ -199,7 +199,7 @@ impl Accounts {
             ops.extend(PROJECTS.delete(store, NUMBER, id).await.map_err(unreadable)?);
         }
         let step = Step { here: None, ..step.told(part) };
-        self.note(step, ops).await?;
+        self.record(step, ops).await?;
         for known in keys {
             register.remove_key(&known.key);
         }
@@ -233,7 +233,7 @@ impl Accounts {
             None
         };
         self.0.shut_project(part.slot);
-        self.note(Step { given, here, ..step.told(part) }, ops).await?;
+        self.record(Step { given, here, ..step.told(part) }, ops).await?;
         // Requests are refused until the state is read.
         if let Some(project) = project {
             self.keep(project);

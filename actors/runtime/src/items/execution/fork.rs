@@ -18,7 +18,7 @@ use callboard_domain::execution::signal::Sent;
 use callboard_domain::execution::{Due, Execution, ForkedFrom, OutputSource, Signal, Stage};
 use callboard_domain::id::{Environment, SignalId, TaskId};
 use callboard_domain::task::{Origin, Request, Task};
-use callboard_domain::unit::{Joint, Sources};
+use callboard_domain::unit::{Sources, UnitBuilder};
 use callboard_store::{Op, Store};
 use ractor::ActorProcessingErr;
 use serde_json::Value;
@@ -41,60 +41,61 @@ pub(crate) async fn decide(
     node: &Node,
     environment: Environment,
     (program, original): (&Arc<Program>, Option<&Original>),
-    (joint, due): (&mut Joint<'_>, Due),
+    (builder, due): (&mut UnitBuilder<'_>, Due),
     (outputs, records): (&mut Outputs, &mut Vec<Op>),
     sources: &mut NodeSources<'_>,
 ) -> Result<(), ActorProcessingErr> {
     let store = node.store();
-    read_outputs(store, environment, joint, due.step, outputs).await?;
-    let id = joint.state().head.spec.id;
+    read_outputs(store, environment, builder, due.step, outputs).await?;
+    let id = builder.state().head.spec.id;
     if let Some(number) = outputs.missing_list(program, due) {
         let list = items::list(store, environment, id, number).await?;
         outputs.keep_list(due.step, list);
     }
     let evaluation =
-        node.kernel.compute.evaluate(environment, program, joint, due, outputs).await?;
+        node.kernel.compute.evaluate(environment, program, builder, due, outputs).await?;
     let Some(original) = original else {
-        joint.decide(due, evaluation, outputs, sources);
+        builder.decide(due, evaluation, outputs, sources);
         return Ok(());
     };
     match &evaluation {
         Evaluation::Run(request, _) => {
-            let found = Box::pin(original.task_of(node, environment, joint, due, request)).await?;
+            let found =
+                Box::pin(original.task_of(node, environment, builder, due, request)).await?;
             if let Some((task, output)) = found {
-                let copy = copied(joint, due, request, &task, sources);
+                let copy = copied(builder, due, request, &task, sources);
                 records.extend(tables::copy_rows(
                     environment,
-                    joint.now(),
+                    builder.now(),
                     &copy,
                     request,
                     &output,
                 ));
                 let saved = Box::pin(cost_of(store, environment, &task)).await?;
-                joint.take_over(due, (&copy.next, saved), &output, outputs);
+                builder.take_over(due, (&copy.next, saved), &output, outputs);
                 return Ok(());
             }
-            joint.decide(due, evaluation, outputs, sources);
+            builder.decide(due, evaluation, outputs, sources);
         }
         Evaluation::Await(_) => {
-            let payload = Box::pin(original.payload_of(store, environment, joint, due)).await?;
-            joint.decide(due, evaluation, outputs, sources);
+            let payload = Box::pin(original.payload_of(store, environment, builder, due)).await?;
+            builder.decide(due, evaluation, outputs, sources);
             if let Some((name, payload)) = payload {
-                let id = SignalId::from_u128(sources.fresh(joint.now()));
-                let (signal, steps) = (Signal { id, at: joint.now() }, joint.waits_for(&name));
+                let id = SignalId::from_u128(sources.fresh(builder.now()));
+                let (signal, steps) = (Signal { id, at: builder.now() }, builder.waits_for(&name));
                 // Refused if another one of its name came before.
-                let _ = joint.signalled(Sent { steps, signal, replace: false }, payload, outputs);
+                let _ = builder.signalled(Sent { steps, signal, replace: false }, payload, outputs);
             }
         }
         Evaluation::Expand(list) if list.costs.is_some() => {
-            let there = original.items_of(store, environment, joint, due.step, &list.items);
+            let there = original.items_of(store, environment, builder, due.step, &list.items);
             let there = Box::pin(there).await?;
             let Evaluation::Expand(mut list) = evaluation else { return Ok(()) };
             list.are_there(|item| there.contains(&item));
-            joint.decide(due, Evaluation::Expand(list), outputs, sources);
+            builder.decide(due, Evaluation::Expand(list), outputs, sources);
         }
         Evaluation::Skip | Evaluation::Fail(_) | Evaluation::Expand(_) => {
-            joint.decide(due, evaluation, outputs, sources);
+            builder.decide(due, evaluation, outputs, sources);
         }
     }
     Ok(())
@@ -102,14 +103,14 @@ pub(crate) async fn decide(
 
 /// The copy of a task for a due step or item.
 fn copied(
-    joint: &Joint<'_>,
+    builder: &UnitBuilder<'_>,
     Due { step, item }: Due,
     request: &Request,
     of: &Task,
     sources: &mut NodeSources<'_>,
 ) -> callboard_domain::machine::Step<Task> {
-    let head = Arc::clone(&joint.state().head.spec);
-    let name = joint.state().graph().name(step).to_owned();
+    let head = Arc::clone(&builder.state().head.spec);
+    let name = builder.state().graph().name(step).to_owned();
     let origin = Origin {
         step: Some((head.id, name)),
         item,
@@ -119,9 +120,9 @@ fn copied(
         trace: head.trace.clone(),
         ..Origin::default()
     };
-    let id = sources.task_id(joint.now());
+    let id = sources.task_id(builder.now());
     let (spec, _) = request.clone().accepted(id, head.account.clone(), origin);
-    Task::copied(spec, of, joint.now())
+    Task::copied(spec, of, builder.now())
 }
 
 impl Original {
@@ -143,8 +144,8 @@ impl Original {
     }
 
     /// The number of the original's step of this name, unless the fork runs that one anew.
-    fn position(&self, joint: &Joint<'_>, step: u16) -> Option<u16> {
-        let name = joint.state().graph().name(step);
+    fn position(&self, builder: &UnitBuilder<'_>, step: u16) -> Option<u16> {
+        let name = builder.state().graph().name(step);
         let is_anew = self.from_step.as_deref() == Some(name);
         let position = self.compiled.plan.position(name).filter(|_| !is_anew)?;
         u16::try_from(position).ok()
@@ -156,7 +157,7 @@ impl Original {
         &self,
         node: &Node,
         environment: Environment,
-        joint: &Joint<'_>,
+        builder: &UnitBuilder<'_>,
         Due { step, item }: Due,
         request: &Request,
     ) -> Result<Option<(Task, String)>, ActorProcessingErr> {
@@ -164,8 +165,8 @@ impl Original {
             Some(item) => execution.item(step, item).cloned(),
             None => execution.step(step).cloned(),
         };
-        let is_first = row_of(joint.state(), step).is_some_and(|row| row.runs == 0);
-        let Some(step_then) = self.position(joint, step).filter(|_| is_first) else {
+        let is_first = row_of(builder.state(), step).is_some_and(|row| row.runs == 0);
+        let Some(step_then) = self.position(builder, step).filter(|_| is_first) else {
             return Ok(None);
         };
         let row = row_of(&self.execution, step_then).filter(|row| row.stage == Stage::Completed);
@@ -177,11 +178,11 @@ impl Original {
             return Ok(None);
         };
         // The schema of the last step may be another one in another version.
-        if let Some(schema) = joint.schema_of_step(step)
+        if let Some(schema) = builder.schema_of_step(step)
             && !matches!(
                 node.kernel
                     .compute
-                    .check(environment, &joint.state().head.spec.account, schema, &output)
+                    .check(environment, &builder.state().head.spec.account, schema, &output)
                     .await?,
                 Ok(None)
             )
@@ -197,13 +198,13 @@ impl Original {
         &self,
         store: &dyn Store,
         environment: Environment,
-        joint: &Joint<'_>,
+        builder: &UnitBuilder<'_>,
         own: u16,
         values: &[Value],
     ) -> Result<HashSet<u16>, callboard_store::Error> {
-        let then = self.position(joint, own).and_then(|then| {
+        let then = self.position(builder, own).and_then(|then| {
             let step = self.compiled.plan.steps().get(usize::from(then))?;
-            let is_same = joint.source(own) == Some(step.source());
+            let is_same = builder.source(own) == Some(step.source());
             Some((then, step.for_each()?.number())).filter(|_| is_same)
         });
         let Some((then, number)) = then else { return Ok(HashSet::new()) };
@@ -223,10 +224,10 @@ impl Original {
         &self,
         store: &dyn Store,
         environment: Environment,
-        joint: &Joint<'_>,
+        builder: &UnitBuilder<'_>,
         Due { step, .. }: Due,
     ) -> Result<Option<(String, String)>, ActorProcessingErr> {
-        let Some(step_then) = self.position(joint, step) else { return Ok(None) };
+        let Some(step_then) = self.position(builder, step) else { return Ok(None) };
         let row = self.execution.step(step_then);
         let row = row.filter(|row| row.stage == Stage::Completed);
         let Some(signal) = row.and_then(|row| row.signal.as_deref()) else { return Ok(None) };
@@ -235,7 +236,7 @@ impl Original {
             step.source().wait.clone()
         };
         let wait = source(&self.compiled, step_then);
-        let Some(wait) = wait.filter(|wait| joint.wait_source(step) == Some(wait)) else {
+        let Some(wait) = wait.filter(|wait| builder.wait_source(step) == Some(wait)) else {
             return Ok(None);
         };
         let payload = tables::output(store, environment, OutputSource::Signal(signal.id)).await?;

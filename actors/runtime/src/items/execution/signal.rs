@@ -4,7 +4,7 @@ use callboard_domain::execution::Signal;
 use callboard_domain::execution::program::Outputs;
 use callboard_domain::execution::signal::Sent;
 use callboard_domain::id::{Environment, SignalId};
-use callboard_domain::unit::Joint;
+use callboard_domain::unit::UnitBuilder;
 use callboard_domain::{Error, Timestamp};
 use callboard_store::{Error as StoreError, Op, Store};
 use tokio::sync::oneshot;
@@ -35,14 +35,14 @@ impl Sending {
     pub(super) async fn take(
         self,
         (store, address): (&dyn Store, Address),
-        (joint, outputs, sources): (&mut Joint<'_>, &mut Outputs, &mut NodeSources<'_>),
+        (builder, outputs, sources): (&mut UnitBuilder<'_>, &mut Outputs, &mut NodeSources<'_>),
         (signals, records): (&mut Vec<Accepted>, &mut Vec<Op>),
     ) -> Result<(), StoreError> {
         let accepted = match self.or_replayed(store, address.environment, signals).await? {
-            Ok(fresh) => fresh.add_to(joint, outputs, sources),
+            Ok(fresh) => fresh.add_to(builder, outputs, sources),
             Err(replayed) => replayed,
         };
-        records.extend(accepted.as_ref().and_then(|it| it.row(address, joint.now())));
+        records.extend(accepted.as_ref().and_then(|it| it.row(address, builder.now())));
         signals.extend(accepted);
         Ok(())
     }
@@ -78,15 +78,15 @@ impl Sending {
     /// Adds the signal to the unit. `None` if the signal is refused: then the client has its answer.
     fn add_to(
         self,
-        joint: &mut Joint<'_>,
+        builder: &mut UnitBuilder<'_>,
         outputs: &mut Outputs,
         sources: &mut NodeSources<'_>,
     ) -> Option<Accepted> {
         let Self { name, payload, key, replace, reply } = self;
-        let (now, steps) = (joint.now(), joint.waits_for(&name));
+        let (now, steps) = (builder.now(), builder.waits_for(&name));
         let signal = Signal { id: SignalId::from_u128(sources.fresh(now)), at: now };
-        if let Err(refusal) = joint.signalled(Sent { steps, signal, replace }, payload, outputs) {
-            let _ = reply.send(Err(refused(joint.state(), refusal)));
+        if let Err(refusal) = builder.signalled(Sent { steps, signal, replace }, payload, outputs) {
+            let _ = reply.send(Err(refused(builder.state(), refusal)));
             return None;
         }
         Some(Accepted { reply, key, replayed: false })

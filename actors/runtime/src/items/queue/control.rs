@@ -14,7 +14,7 @@ use super::{Message, QueueItem};
 use crate::commit::durable;
 use crate::items::task;
 use crate::kernel::address::TaskAddress;
-use crate::kernel::item::{Done, Held};
+use crate::kernel::item::{Activation, Done};
 use crate::limits::flow::{Limited, Share};
 use crate::limits::permits::RatePermit;
 use crate::tables::log::{self, Kind};
@@ -23,7 +23,7 @@ use crate::tables::{self, QueueChanged, term};
 /// The partition of the settings of all queues.
 const PARTITION: u8 = 0;
 
-impl Held<QueueItem> {
+impl Activation<QueueItem> {
     /// True if a lease may be given out now. If only the rate bars it, the queue hears when that has
     /// room again.
     pub(super) fn may_lease(&mut self) -> bool {
@@ -116,7 +116,7 @@ impl Held<QueueItem> {
         for id in self.node.store().query(&query).await?.documents {
             let share = self.node.limits.flow.start(Limited::queue(&self.address));
             let address = TaskAddress { environment, task: TaskId::from_u128(id) };
-            self.node.send(address, task::Message::Hold(vec![share]));
+            self.node.send(address, task::Message::TakeShares(vec![share]));
         }
         Ok(())
     }

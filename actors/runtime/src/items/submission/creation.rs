@@ -9,7 +9,7 @@ use callboard_domain::id::{BatchId, Environment, ExecutionId, PlanId, TaskId};
 use callboard_domain::plan::PlanSource;
 use callboard_domain::task::{EndingCode, Origin, Request, Task};
 use callboard_domain::trace::TraceContext;
-use callboard_domain::unit::{Change, Joint, Unit};
+use callboard_domain::unit::{Change, Unit, UnitBuilder};
 use callboard_domain::{Error, Timestamp};
 use callboard_store::{Op, Ticket};
 
@@ -18,7 +18,7 @@ use super::{Created, Key, Named, Runs, StartExecution, Submission, Submitted};
 use crate::commit::durable::{self, PendingCommit};
 use crate::commit::sources::NodeSources;
 use crate::items::execution::{Address, fork};
-use crate::kernel::holds::UseGuard;
+use crate::kernel::removal_locks::UseGuard;
 use crate::limits::admission::Admission;
 use crate::limits::reservation::Reservation;
 use crate::node::Node;
@@ -270,7 +270,7 @@ impl Creation<'_> {
         self.records.extend(executions::first_rows(self.environment, asked, &program.input));
         let program = Arc::new(program);
         let mut sources = NodeSources::of(self.node, self.environment, self.partition);
-        let mut joint = Joint::first(&program, first, now);
+        let mut builder = UnitBuilder::first(&program, first, now);
         let mut outputs = Outputs::default();
         let original = match &made.head.spec.forked_from {
             Some(fork) => {
@@ -280,22 +280,22 @@ impl Creation<'_> {
             }
             None => None,
         };
-        while let Some(due) = joint.due() {
+        while let Some(due) = builder.due() {
             let (of, out) = ((&program, original.as_ref()), (&mut outputs, &mut self.records));
             let (node, environment) = (self.node, self.environment);
-            fork::decide(node, environment, of, (&mut joint, due), out, &mut sources)
+            fork::decide(node, environment, of, (&mut builder, due), out, &mut sources)
                 .await
                 .map_err(|_| Error::Internal)?;
         }
-        refuse_if_too_dear(joint.state())?;
+        refuse_if_too_dear(builder.state())?;
         // A fork that goes on in its next unit has not taken over all that it can.
-        if !is_fork || joint.state().next_due().is_none() {
+        if !is_fork || builder.state().next_due().is_none() {
             let template = made.head.spec.template.as_ref().map(|template| template.id.as_str());
             let by = Asker { environment: self.environment, account: &self.account, template };
-            let is_open = |step| joint.state().step(step).is_some_and(|row| row.stage.is_open());
+            let is_open = |step| builder.state().step(step).is_some_and(|row| row.stage.is_open());
             prices::check(self.node, by, (&*program, options.max_cost), is_open)?;
         }
-        self.unit = joint.done(&mut sources);
+        self.unit = builder.done(&mut sources);
         self.reserved = sources.reserved;
         self.begun = Some(program);
         Ok(Created::Execution(Box::new(made)))

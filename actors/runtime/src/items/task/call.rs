@@ -12,11 +12,11 @@ use ractor::ActorProcessingErr;
 use super::{Answer, TaskItem};
 use crate::commit::effects;
 use crate::items::worker::Called;
-use crate::kernel::item::{Done, Held};
+use crate::kernel::item::{Activation, Done};
 use crate::limits::models::CallPermit;
 use crate::tables;
 
-impl Held<TaskItem> {
+impl Activation<TaskItem> {
     /// Reserves the demand of the task's own texts. A task without room is in its queue again: it
     /// goes first once there is room.
     pub(super) async fn reserve(

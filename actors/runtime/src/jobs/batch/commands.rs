@@ -7,10 +7,10 @@ use tokio::sync::oneshot;
 
 use super::{BatchItem, Loaded, Reply};
 use crate::items::execution;
-use crate::kernel::item::{Done, Held};
+use crate::kernel::item::{Activation, Done};
 use crate::read::batches as read;
 
-impl Held<BatchItem> {
+impl Activation<BatchItem> {
     pub(super) fn own(&self) -> Result<&Loaded, Error> {
         let own = self.item.0.as_ref().filter(|own| own.batch.status != Status::Deleting);
         own.ok_or_else(|| Error::not_found("batch", self.address.batch))

@@ -10,7 +10,7 @@ use callboard_domain::event::EventName;
 use callboard_domain::id::{ExecutionId, TaskId};
 
 use super::{BatchItem, PAGE, Reply, TICK};
-use crate::kernel::item::{Done, Held};
+use crate::kernel::item::{Activation, Done};
 use crate::read::batches as read;
 use crate::tables::{self, BATCH_ROWS, BATCHES, batches};
 use crate::upkeep::retention;
@@ -18,7 +18,7 @@ use crate::upkeep::retention;
 /// The number of executions that are removed before other messages have their turn.
 const LOT: usize = 256;
 
-impl Held<BatchItem> {
+impl Activation<BatchItem> {
     pub(super) async fn delete(&mut self, reply: Reply<()>) -> Done {
         let statuses = [Status::Loading, Status::Completed, Status::Cancelled];
         let refusal = match self.only(&statuses, "deleted: cancel it first") {

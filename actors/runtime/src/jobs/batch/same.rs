@@ -10,7 +10,7 @@ use callboard_domain::task::EndingCode;
 use callboard_store::{Error as StoreError, Store};
 
 use super::BatchItem;
-use crate::kernel::item::Held;
+use crate::kernel::item::Activation;
 use crate::tables::{batches, executions};
 
 /// The rows that wait for an earlier one, by the number of that.
@@ -84,7 +84,7 @@ impl Leader {
     }
 }
 
-impl Held<BatchItem> {
+impl Activation<BatchItem> {
     /// Lets the rows start that waited for this one.
     pub(super) fn release(&mut self, like: u32) {
         if let Some(own) = &mut self.item.0 {

@@ -19,7 +19,7 @@ use crate::handle::Handle;
 use crate::items::submission::{
     self, Named, NewWork, Options, Runs, Scheduled, StartExecution, Submission,
 };
-use crate::kernel::item::{Done, Held};
+use crate::kernel::item::{Activation, Done};
 use crate::node::Node;
 use crate::node::catalog::Known;
 use crate::read::batches::{self as read, Keys};
@@ -40,7 +40,7 @@ enum Fate {
     Broken(Error),
 }
 
-impl Held<BatchItem> {
+impl Activation<BatchItem> {
     /// Starts the next rows, at most so many; false if some are put off.
     pub(super) async fn start_some(&mut self, most: usize) -> Result<bool, ActorProcessingErr> {
         let (known, source) = (self.plan().await?, self.source().await?);

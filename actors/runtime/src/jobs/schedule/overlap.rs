@@ -6,10 +6,10 @@ use callboard_domain::Timestamp;
 use callboard_domain::schedule::{Decision, Outcome, Running, Schedule, Started};
 
 use super::ScheduleItem;
-use crate::kernel::item::{Done, Held};
+use crate::kernel::item::{Activation, Done};
 use crate::tables::schedules;
 
-impl Held<ScheduleItem> {
+impl Activation<ScheduleItem> {
     pub(super) async fn occur(&mut self, at: Timestamp) -> Done {
         let Some(own) = &self.item.0 else { return Ok(()) };
         let Schedule { settings, running, queued, .. } = &own.row.schedule;

@@ -16,7 +16,7 @@ use super::{Loaded, ScheduleItem, Start, Target};
 use crate::handle::Handle;
 use crate::items::accounts::caller_of;
 use crate::items::submission::{self, NewWork, Scheduled, Submission};
-use crate::kernel::item::Held;
+use crate::kernel::item::Activation;
 use crate::kernel::project_pool::PoolPermit;
 use crate::messages::submission::Owner;
 use crate::tables::schedules::{self, RunRow, ScheduleRow};
@@ -71,7 +71,7 @@ impl Target {
     }
 }
 
-impl Held<ScheduleItem> {
+impl Activation<ScheduleItem> {
     /// Starts the work of an occurrence; `None` if it is left for later. `moves` says that the cursor
     /// moves on to it.
     pub(super) async fn begin(

@@ -120,7 +120,7 @@ impl From<usize> for Weight {
 
 /// A turn that waits or was reached; dropping it gives up the place, or the thread.
 #[derive(Debug)]
-pub(super) struct Turn {
+pub(super) struct ComputePermit {
     pool: Arc<Pool>,
     project: Slot,
     account: Arc<str>,
@@ -146,7 +146,7 @@ impl Pool {
         self: &Arc<Self>,
         project: Slot,
         account: &str,
-    ) -> impl Future<Output = Turn> + Send + use<> {
+    ) -> impl Future<Output = ComputePermit> + Send + use<> {
         reached(self.line_up(&mut self.state(), (project, account), (None, None)))
     }
 
@@ -160,7 +160,7 @@ impl Pool {
         project: Slot,
         account: &str,
         weight: T,
-    ) -> Result<impl Future<Output = Turn> + Send + use<T>, Error> {
+    ) -> Result<impl Future<Output = ComputePermit> + Send + use<T>, Error> {
         let Weight { bytes, takes } = weight.into();
         let mut state = self.state();
         let of_project = state.projects.get(&project);
@@ -195,7 +195,7 @@ impl Pool {
         state: &mut State,
         (project, account): (Slot, &str),
         (bytes, takes): (Option<usize>, Option<Duration>),
-    ) -> (Turn, oneshot::Receiver<()>) {
+    ) -> (ComputePermit, oneshot::Receiver<()>) {
         let (go, gone) = oneshot::channel();
         let (number, now) = (state.next, Instant::now());
         state.next += 1;
@@ -211,12 +211,15 @@ impl Pool {
         line.bytes += bytes.unwrap_or(0);
         line.waiting.push_back(Waiting { number, takes, go });
         state.go_on(self.threads, now);
-        (Turn { pool: Arc::clone(self), project, account, number, bytes, began: None }, gone)
+        (
+            ComputePermit { pool: Arc::clone(self), project, account, number, bytes, began: None },
+            gone,
+        )
     }
 }
 
 /// Waits until a turn is reached.
-async fn reached((mut turn, gone): (Turn, oneshot::Receiver<()>)) -> Turn {
+async fn reached((mut turn, gone): (ComputePermit, oneshot::Receiver<()>)) -> ComputePermit {
     gone.await.expect("a turn that waits is in its line");
     turn.began = Some(Instant::now());
     turn
@@ -286,7 +289,7 @@ impl Average {
     }
 }
 
-impl Drop for Turn {
+impl Drop for ComputePermit {
     fn drop(&mut self) {
         let now = Instant::now();
         let mut state = self.pool.state();

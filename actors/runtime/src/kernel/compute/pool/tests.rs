@@ -4,7 +4,7 @@ use futures_util::FutureExt;
 
 use super::*;
 
-async fn take(turn: Turn, time: Duration) {
+async fn take(turn: ComputePermit, time: Duration) {
     tokio::time::advance(time).await;
     drop(turn);
 }

@@ -4,26 +4,26 @@ use std::time::Duration;
 
 use super::{Membership, Standing, Term};
 
-/// The pause before the tenure after one that was lost.
+/// The pause before the active period after one that was lost.
 const PAUSE: Duration = Duration::from_millis(500);
 
 /// The program of a node.
 pub trait Part: Send {
-    /// The running program of a tenure.
+    /// The running program of an active period.
     type Running: Send + Sync;
-    /// The reason why a tenure could not begin.
+    /// The reason why an active period could not begin.
     type Failed: std::fmt::Display + Send;
 
-    /// Begins a tenure: this node owns every partition from now on.
+    /// Begins an active period: this node owns every partition from now on.
     fn begin(
         &mut self,
         term: Term,
     ) -> impl Future<Output = Result<Self::Running, Self::Failed>> + Send;
 
-    /// Ready when a tenure cannot go on, because a commit was fenced or its outcome cannot be known.
+    /// Ready when an active period cannot go on, because a commit was fenced or its outcome cannot be known.
     fn lost(&self, running: &Self::Running) -> impl Future<Output = ()> + Send;
 
-    /// Ends a tenure, whose later writes are fenced once another node claims its partitions.
+    /// Ends an active period, whose later writes are fenced once another node claims its partitions.
     fn end(&mut self, running: Self::Running) -> impl Future<Output = ()> + Send;
 
     /// Stands by for the node at this address, or for any.
@@ -36,12 +36,12 @@ pub enum Ended<E> {
     /// Another process joined as this node.
     #[error("another process joined the cluster as this node")]
     Replaced,
-    /// A tenure could not begin.
+    /// An active period could not begin.
     #[error("{0}")]
     Failed(E),
 }
 
-/// Plays a node's part until `shutdown` is ready; then ends the tenure, stands by for the node that takes
+/// Plays a node's part until `shutdown` is ready; then ends the active period, stands by for the node that takes
 /// over, and leaves.
 ///
 /// # Errors
@@ -63,7 +63,7 @@ pub async fn take_part<P: Part>(
             }
             Standing::Active(_) => match part.begin(membership.term()).await {
                 Ok(running) => Some(running),
-                // Another tenure may succeed, if this one was lost meanwhile.
+                // Another active period may succeed, if this one was lost meanwhile.
                 Err(error) if *standing.borrow() == current => {
                     membership.leave().await;
                     return Err(Ended::Failed(error));
@@ -100,7 +100,7 @@ pub async fn take_part<P: Part>(
             return Ok(());
         }
         if is_lost {
-            // The same fault may break the next tenure.
+            // The same fault may break the next active period.
             tokio::time::sleep(PAUSE).await;
             // Claimed again they have new epochs, and everything is read anew.
             membership.release().await;

@@ -1,4 +1,4 @@
-//! The floor: sled with one committer thread, the least that makes records of many writers durable
+//! The baseline: sled with one committer thread, the least that makes records of many writers durable
 //! together. Benchmarks measure it beside programs on the real store.
 
 use std::fs::File;
@@ -84,9 +84,9 @@ mod tests {
     #[tokio::test]
     async fn what_was_committed_is_there_after_a_start() {
         let directory = tempfile::tempdir().unwrap();
-        let floor = Committer::open(directory.path(), 1 << 20).unwrap();
+        let baseline = Committer::open(directory.path(), 1 << 20).unwrap();
         for record in [vec![1], vec![2; 1024]] {
-            floor.commit(record).await.unwrap();
+            baseline.commit(record).await.unwrap();
         }
         // Read beside the running one: nothing was closed, as after kill -9.
         let copy = tempfile::tempdir().unwrap();

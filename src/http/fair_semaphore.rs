@@ -1,11 +1,12 @@
-//! Turns at something that takes much memory or time: to read a whole item for a stream, to search texts.
+//! A semaphore that accounts and projects share evenly, for what takes much memory or time: to read a whole item for a
+//! stream, to search texts.
 //!
 //! ```text
 //!   those of one account ─▶ one at a time ─┐
 //!   those of another ─────▶ one at a time ─┴▶ so many of a project ─▶ so many at once
 //! ```
 //!
-//! All wait in the order of their coming. An account waits for at most one turn of each other account of its project,
+//! All wait in the order of their coming. An account waits for at most one permit of each other account of its project,
 //! and for at most as many of each other project as are taken at once, however many that one asks for.
 
 use std::collections::HashMap;
@@ -17,42 +18,42 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::limit::Counted;
 
-/// The turns of all accounts.
+/// The permits of all accounts.
 #[derive(Debug)]
-pub(super) struct Turns {
+pub(super) struct FairSemaphore {
     at_once: usize,
     all: Arc<Semaphore>,
-    /// The account's own turn, while it has one or waits for one.
+    /// The account's own permit, while it has one or waits for one.
     by_one: Lines<Counted>,
-    /// The project's turns.
+    /// The project's permits.
     by_project: Lines<Option<Slot>>,
 }
 
-/// Turns while somebody has one or waits for one.
+/// The semaphores of those who have a permit or wait for one.
 type Lines<K> = Mutex<HashMap<K, Weak<Semaphore>>>;
 
-/// A turn; dropping it passes it on.
+/// A permit; dropping it passes it on.
 #[derive(Debug)]
-pub(super) struct Turn {
+pub(super) struct FairPermit {
     /// Of all, of the project, of the account. They are dropped in this order: the next of the same account comes last
     /// in the line.
     _permits: [OwnedSemaphorePermit; 3],
 }
 
-impl Turns {
-    /// Turns of which so many may be taken at once.
+impl FairSemaphore {
+    /// A semaphore of which so many permits may be taken at once.
     pub(super) fn new(at_once: usize) -> Self {
         let all = Arc::new(Semaphore::new(at_once));
         Self { at_once, all, by_one: Mutex::default(), by_project: Mutex::default() }
     }
 
-    /// Waits for a turn.
-    pub(super) async fn turn(&self, one: impl Into<Counted>) -> Turn {
+    /// Waits for a permit.
+    pub(super) async fn acquire(&self, one: impl Into<Counted>) -> FairPermit {
         let one = one.into();
         let of_one = acquire(line_of(&self.by_one, one, 1)).await;
         let of_project = acquire(line_of(&self.by_project, one.project(), self.at_once)).await;
         let of_all = acquire(Arc::clone(&self.all)).await;
-        Turn { _permits: [of_all, of_project, of_one] }
+        FairPermit { _permits: [of_all, of_project, of_one] }
     }
 }
 
@@ -87,13 +88,13 @@ mod tests {
 
     #[tokio::test]
     async fn an_account_waits_for_one_turn_of_another_however_many_streams_that_one_has() {
-        let reads = Turns::new(1);
-        let first = reads.turn(account(1)).await;
-        let mut second = pin!(reads.turn(account(1)));
-        let mut third = pin!(reads.turn(account(1)));
+        let reads = FairSemaphore::new(1);
+        let first = reads.acquire(account(1)).await;
+        let mut second = pin!(reads.acquire(account(1)));
+        let mut third = pin!(reads.acquire(account(1)));
         assert!(second.as_mut().now_or_never().is_none());
         assert!(third.as_mut().now_or_never().is_none());
-        let mut other = pin!(reads.turn(account(2)));
+        let mut other = pin!(reads.acquire(account(2)));
         assert!(other.as_mut().now_or_never().is_none());
         drop(first);
         assert!(second.as_mut().now_or_never().is_none(), "it came before, and is not alone");
@@ -112,13 +113,13 @@ mod tests {
                 Account::Key(KeyId::from_u128(key)),
             )
         };
-        let reads = Turns::new(2);
-        let held = (reads.turn(of(1, 0)).await, reads.turn(of(1, 1)).await);
-        let mut flood: Vec<_> = (2..100).map(|key| Box::pin(reads.turn(of(1, key)))).collect();
+        let reads = FairSemaphore::new(2);
+        let held = (reads.acquire(of(1, 0)).await, reads.acquire(of(1, 1)).await);
+        let mut flood: Vec<_> = (2..100).map(|key| Box::pin(reads.acquire(of(1, key)))).collect();
         for turn in &mut flood {
             assert!(turn.as_mut().now_or_never().is_none());
         }
-        let mut other = pin!(reads.turn(of(2, 0)));
+        let mut other = pin!(reads.acquire(of(2, 0)));
         assert!(other.as_mut().now_or_never().is_none());
         drop(held.0);
         assert!(flood[0].as_mut().now_or_never().is_none(), "the other came before");
@@ -128,20 +129,20 @@ mod tests {
 
     #[tokio::test]
     async fn an_account_with_many_streams_reads_one_item_at_a_time() {
-        let reads = Turns::new(2);
-        let first = reads.turn(account(1)).await;
-        assert!(reads.turn(account(1)).now_or_never().is_none());
-        let other = reads.turn(account(2)).now_or_never().expect("there is another turn");
-        assert!(reads.turn(account(3)).now_or_never().is_none(), "two at once");
+        let reads = FairSemaphore::new(2);
+        let first = reads.acquire(account(1)).await;
+        assert!(reads.acquire(account(1)).now_or_never().is_none());
+        let other = reads.acquire(account(2)).now_or_never().expect("there is another turn");
+        assert!(reads.acquire(account(3)).now_or_never().is_none(), "two at once");
         drop((first, other));
-        assert!(reads.turn(account(1)).now_or_never().is_some());
+        assert!(reads.acquire(account(1)).now_or_never().is_some());
     }
 
     #[tokio::test]
     async fn accounts_without_a_stream_are_forgotten() {
-        let reads = Turns::new(1);
+        let reads = FairSemaphore::new(1);
         for number in 0..100 {
-            drop(reads.turn(account(number)).await);
+            drop(reads.acquire(account(number)).await);
         }
         assert_eq!(reads.by_one.lock().expect("no thread panics").len(), 1);
     }

@@ -31,7 +31,7 @@ use crate::task::{Called, Ending, EndingCode, Origin, OutputFault, Request, Stat
 
 /// A unit in the making, of an execution and its tasks.
 #[derive(Debug)]
-pub struct Joint<'p> {
+pub struct UnitBuilder<'p> {
     program: &'p Program,
     pub(super) unit: Unit,
     pub(super) before: Option<Box<Execution>>,
@@ -56,19 +56,20 @@ pub(super) const MAX_UNIT_ITEMS: usize = 128;
 /// The share of a full evaluation in one commit, in bytes, so that a commit waits for few of them.
 const FULL_EVALUATION: usize = 1 << 20;
 
-impl<'p> Joint<'p> {
+impl<'p> UnitBuilder<'p> {
     /// A unit that begins at a durable state. A time limit that has passed by now comes before every other event,
     /// whether or not its timer has fired.
     #[must_use]
     pub fn of(program: &'p Program, state: &Execution, now: Timestamp) -> Self {
         let (before, step) = (Some(Box::new(state.clone())), Step::to(state.clone()));
         let unit = Unit::at(now);
-        let mut joint = Self { program, unit, before, step, changed: false, rendered: 0, items: 0 };
+        let mut builder =
+            Self { program, unit, before, step, changed: false, rendered: 0, items: 0 };
         if state.head.state == execution::State::Running {
             // Refused if no limit has passed.
-            let _ = joint.happened(execution::Event::TimePassed);
+            let _ = builder.happened(execution::Event::TimePassed);
         }
-        joint
+        builder
     }
 
     /// A unit that begins with the first step of a new execution.

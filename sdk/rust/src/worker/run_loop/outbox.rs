@@ -58,7 +58,7 @@ impl Outbox {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::worker::engine::frames::Delta;
+    use crate::worker::run_loop::frames::Delta;
 
     #[test]
     fn a_heartbeat_goes_before_any_number_of_deltas_which_keep_their_order() {

@@ -1,4 +1,4 @@
-//! The note on a forwarded request: the nodes that it passed and its caller's address, signed with the
+//! The signed header of a forwarded request: the nodes that it passed and its caller's address, signed with the
 //! cluster's key.
 //!
 //! ```text
@@ -21,14 +21,14 @@ use crate::auth::signature::{HmacSha256, hmac_sha256, sign};
 use crate::http::Vouched;
 use crate::tls::Certificate;
 
-/// The header of the note.
+/// The name of the header.
 pub(super) const FORWARDED: HeaderName = HeaderName::from_static("callboard-forwarded");
-/// The age up to which a note counts, and as much for a clock that is ahead.
+/// The age up to which a header counts, and as much for a clock that is ahead.
 const FRESH: Duration = Duration::from_mins(5);
 
 /// A forwarded request's past.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Note {
+pub(super) struct Forwarded {
     /// The number of nodes that have forwarded the request.
     pub(super) hops: u8,
     /// The address of the caller, as the first node saw it.
@@ -39,8 +39,8 @@ pub(super) struct Note {
     pub(super) person: Option<Vouched>,
 }
 
-impl Note {
-    /// The note of a request that a cell makes itself.
+impl Forwarded {
+    /// The header of a request that a cell makes itself.
     pub(super) fn of_cell() -> Self {
         let client = SocketAddr::from(([0, 0, 0, 0], 0));
         Self { hops: 0, client, certificate: Certificate::NotAsked, person: None }
@@ -68,14 +68,14 @@ impl ClusterKey {
         Self(hmac_sha256(secret.expose().as_bytes()))
     }
 
-    /// The note's text.
+    /// The header's text.
     pub(super) fn sign(
         &self,
-        note: Note,
+        forwarded: Forwarded,
         (method, uri): (&Method, &Uri),
         now: Timestamp,
     ) -> HeaderValue {
-        let Note { hops, client, certificate, person } = note;
+        let Forwarded { hops, client, certificate, person } = forwarded;
         let mut says = format!("{hops};{};{client};{}", letter(certificate), now.as_millis());
         if let Some(Vouched { user, session, expires_at }) = person {
             let end = expires_at.map_or(0, Timestamp::as_millis);
@@ -89,13 +89,13 @@ impl ClusterKey {
         HeaderValue::try_from(text).expect("it is visible ASCII")
     }
 
-    /// The note of a text, if a node of this cluster wrote it for this request a short while ago.
+    /// The header of a text, if a node of this cluster wrote it for this request a short while ago.
     pub(super) fn read(
         &self,
         text: &HeaderValue,
         (method, uri): (&Method, &Uri),
         now: Timestamp,
-    ) -> Option<Note> {
+    ) -> Option<Forwarded> {
         let (says, hex) = text.to_str().ok()?.rsplit_once(';')?;
         let code = self.0.clone().chain_update(signed(says, method, uri));
         code.verify_slice(&bytes_of(hex)?).ok()?;
@@ -114,7 +114,7 @@ impl ClusterKey {
             }
         };
         let fresh = now.since(at) <= FRESH && at.since(now) <= FRESH;
-        fresh.then_some(Note { hops, client, certificate, person })
+        fresh.then_some(Forwarded { hops, client, certificate, person })
     }
 }
 
@@ -156,7 +156,7 @@ mod tests {
         let session = "ses_01kahj9d2z4x0v5y8m3n7r6q4e".parse().expect("an identifier");
         let person = Vouched { user, session, expires_at: Some(NOW) };
         for person in [None, Some(person), Some(Vouched { expires_at: None, ..person })] {
-            counts_for_its_own(Note {
+            counts_for_its_own(Forwarded {
                 hops: 1,
                 client,
                 certificate: Certificate::Verified,
@@ -167,20 +167,20 @@ mod tests {
 
     #[test]
     fn a_request_that_a_node_forwards_for_a_caller_is_none_of_a_cell() {
-        let next = |note: Note| Note { hops: note.hops + 1, ..note };
-        assert!(next(Note::of_cell()).is_of_cell());
-        assert!(next(next(Note::of_cell())).is_of_cell(), "a standby has passed it on");
-        assert!(!Note::of_cell().is_of_cell(), "no node has signed it");
+        let next = |forwarded: Forwarded| Forwarded { hops: forwarded.hops + 1, ..forwarded };
+        assert!(next(Forwarded::of_cell()).is_of_cell());
+        assert!(next(next(Forwarded::of_cell())).is_of_cell(), "a standby has passed it on");
+        assert!(!Forwarded::of_cell().is_of_cell(), "no node has signed it");
         let client = "192.0.2.1:4711".parse().expect("an address");
-        assert!(!next(Note { client, ..Note::of_cell() }).is_of_cell());
+        assert!(!next(Forwarded { client, ..Forwarded::of_cell() }).is_of_cell());
     }
 
-    fn counts_for_its_own(note: Note) {
+    fn counts_for_its_own(forwarded: Forwarded) {
         let uri: Uri = "/api/tasks?limit=1".parse().expect("a target");
         let of = (&Method::GET, &uri);
-        let text = key("a").sign(note, of, NOW);
-        assert_eq!(key("a").read(&text, of, NOW), Some(note));
-        assert_eq!(key("a").read(&text, of, NOW.after(FRESH)), Some(note));
+        let text = key("a").sign(forwarded, of, NOW);
+        assert_eq!(key("a").read(&text, of, NOW), Some(forwarded));
+        assert_eq!(key("a").read(&text, of, NOW.after(FRESH)), Some(forwarded));
 
         let late = NOW.after(FRESH + Duration::from_millis(1));
         assert_eq!(key("a").read(&text, of, late), None);

@@ -10,14 +10,14 @@ use tokio::sync::Notify;
 
 /// The items of one kind that are held just now.
 #[derive(Debug)]
-pub(crate) struct Holds<A> {
-    held: Mutex<HashMap<A, Hold>>,
+pub(crate) struct RemovalLocks<A> {
+    locked: Mutex<HashMap<A, Lock>>,
     /// An item has left, or stays.
     decided: Notify,
 }
 
 #[derive(Debug)]
-enum Hold {
+enum Lock {
     /// The number of others that build on the item.
     Used(usize),
     /// The item is being removed.
@@ -26,36 +26,36 @@ enum Hold {
 
 /// Keeps an item from removal until it is dropped.
 #[derive(Debug)]
-pub(crate) struct UseGuard<'h, A: Eq + Hash>(&'h Holds<A>, A);
+pub(crate) struct UseGuard<'h, A: Eq + Hash>(&'h RemovalLocks<A>, A);
 
 /// Keeps others from using an item that is being removed, until it is dropped.
 #[derive(Debug)]
-pub(crate) struct RemovalGuard<'h, A: Eq + Hash>(&'h Holds<A>, A);
+pub(crate) struct RemovalGuard<'h, A: Eq + Hash>(&'h RemovalLocks<A>, A);
 
-impl<A> Default for Holds<A> {
+impl<A> Default for RemovalLocks<A> {
     fn default() -> Self {
-        Self { held: Mutex::default(), decided: Notify::new() }
+        Self { locked: Mutex::default(), decided: Notify::new() }
     }
 }
 
-impl<A: Eq + Hash + Clone> Holds<A> {
+impl<A: Eq + Hash + Clone> RemovalLocks<A> {
     /// Keeps an item, unless it is leaving.
     pub(crate) fn keep(&self, item: &A) -> Option<UseGuard<'_, A>> {
-        let mut holds = self.lock();
-        match holds.entry(item.clone()).or_insert(Hold::Used(0)) {
-            Hold::Used(count) => *count += 1,
-            Hold::Leaving => return None,
+        let mut locks = self.lock();
+        match locks.entry(item.clone()).or_insert(Lock::Used(0)) {
+            Lock::Used(count) => *count += 1,
+            Lock::Leaving => return None,
         }
         Some(UseGuard(self, item.clone()))
     }
 
-    /// Lets an item go, unless a user holds it.
+    /// Lets an item go, unless a user locks it.
     pub(crate) fn leave(&self, item: &A) -> Option<RemovalGuard<'_, A>> {
-        let mut holds = self.lock();
-        if holds.contains_key(item) {
+        let mut locks = self.lock();
+        if locks.contains_key(item) {
             return None;
         }
-        holds.insert(item.clone(), Hold::Leaving);
+        locks.insert(item.clone(), Lock::Leaving);
         Some(RemovalGuard(self, item.clone()))
     }
 
@@ -63,7 +63,7 @@ impl<A: Eq + Hash + Clone> Holds<A> {
     pub(crate) async fn decided(&self, item: &A) {
         loop {
             let decided = self.decided.notified();
-            if !matches!(self.lock().get(item), Some(Hold::Leaving)) {
+            if !matches!(self.lock().get(item), Some(Lock::Leaving)) {
                 return;
             }
             decided.await;
@@ -71,19 +71,19 @@ impl<A: Eq + Hash + Clone> Holds<A> {
     }
 }
 
-impl<A> Holds<A> {
-    fn lock(&self) -> MutexGuard<'_, HashMap<A, Hold>> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+impl<A> RemovalLocks<A> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<A, Lock>> {
+        self.locked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl<A: Eq + Hash> Drop for UseGuard<'_, A> {
     fn drop(&mut self) {
-        let mut holds = self.0.lock();
-        if let Some(Hold::Used(count)) = holds.get_mut(&self.1) {
+        let mut locks = self.0.lock();
+        if let Some(Lock::Used(count)) = locks.get_mut(&self.1) {
             *count -= 1;
             if *count == 0 {
-                holds.remove(&self.1);
+                locks.remove(&self.1);
             }
         }
     }
@@ -102,22 +102,22 @@ mod tests {
 
     #[test]
     fn what_is_used_stays_until_the_last_has_let_go() {
-        let holds = Holds::default();
-        let (first, second) = (holds.keep(&1), holds.keep(&1));
+        let locks = RemovalLocks::default();
+        let (first, second) = (locks.keep(&1), locks.keep(&1));
         drop(first);
-        assert!(holds.leave(&1).is_none());
-        assert!(holds.leave(&2).is_some());
+        assert!(locks.leave(&1).is_none());
+        assert!(locks.leave(&2).is_some());
         drop(second);
-        assert!(holds.leave(&1).is_some());
+        assert!(locks.leave(&1).is_some());
     }
 
     #[tokio::test]
     async fn nobody_builds_on_what_is_leaving_and_whoever_waits_hears_when_that_is_over() {
-        let holds = Holds::default();
-        let leaving = holds.leave(&1);
-        assert!(holds.keep(&1).is_none() && holds.leave(&1).is_none());
-        holds.decided(&2).await;
-        tokio::join!(holds.decided(&1), async { drop(leaving) });
-        assert!(holds.keep(&1).is_some());
+        let locks = RemovalLocks::default();
+        let leaving = locks.leave(&1);
+        assert!(locks.keep(&1).is_none() && locks.leave(&1).is_none());
+        locks.decided(&2).await;
+        tokio::join!(locks.decided(&1), async { drop(leaving) });
+        assert!(locks.keep(&1).is_some());
     }
 }
