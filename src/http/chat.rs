@@ -32,7 +32,8 @@ use callboard_runtime::Owner;
 use callboard_runtime::events::Transient;
 use callboard_runtime::handle::NewFile;
 use callboard_wire::chat::{
-    ChatCompletionBody, CreateChatCompletion, GivenFile, ModelBody, ModelsBody, in_response_format,
+    ChatCompletionBody, CreateChatCompletion, GivenFile, ModelBody, ModelsBody, give_files,
+    in_response_format,
 };
 use serde_json::{Value, json};
 
@@ -118,7 +119,7 @@ async fn request(
 ) -> Result<Request, Error> {
     let (mut task, files) = chat.into_task()?;
     task.labels.title = title.map(str::to_owned);
-    task.files = keep(app, owner, files).await?;
+    give_files(&mut task, keep(app, owner, files).await?);
     let request = task.into_request(&app.defaults);
     Ok(Request {
         queue: queue.unwrap_or(request.queue),

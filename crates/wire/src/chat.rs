@@ -8,7 +8,7 @@
 //!
 //! A member with another effect than its default is refused as unsupported, so that no wish of a
 //! client is ignored in silence; one that is null counts as absent. Deliberately absent: tools, audio,
-//! several choices, and pictures before the last message of the user.
+//! several choices.
 
 mod answers;
 pub mod batch_lines;
@@ -18,6 +18,8 @@ mod fixed;
 mod format;
 mod parts;
 
+use callboard_domain::file::MAX_FILES;
+use callboard_domain::id::FileId;
 use callboard_domain::plan::{MAX_TAG, MAX_TAGS};
 use callboard_domain::render::MAX_PROMPT;
 use callboard_domain::task::{MAX_MESSAGES, Message, Role, Routing, Sampling, ServiceTier};
@@ -28,7 +30,7 @@ pub use self::answers::{ChatCompletionBody, Chunks, ModelBody, ModelsBody};
 use self::fixed::{Fixed, nulls_are_absent, only, tier};
 use self::format::ResponseFormat;
 pub use self::format::in_response_format;
-use self::parts::Content;
+use self::parts::TextOrParts;
 pub use self::parts::{ContentPart, DataUrl, FilePart, GivenFile, ImageUrl, MessageContent};
 use super::read::rule::{self, Parse};
 use super::read::shape;
@@ -110,8 +112,8 @@ request! {
     pub struct ChatMessage as "ChatMessage" {
         /// The author: system, developer, user or assistant.
         role: Author = required("role", author()),
-        /// The text, and the images and documents of the last message of the user.
-        content: MessageContent = required("content", Content),
+        /// The text, and the images and documents; those of the system have none.
+        content: MessageContent = required("content", TextOrParts),
         /// A name for the author, which no provider needs.
         name: Option<String> = optional("name", rule::text(rule::bytes(0..=usize::MAX))),
         /// A member of answers; only an empty value is taken.
@@ -167,7 +169,7 @@ impl CreateChatCompletion {
         self.stream_options.as_ref().is_some_and(|options| options.include_usage)
     }
 
-    /// The task that answers the conversation, without its files, and these.
+    /// The task that answers the conversation, and the files that [`give_files`] puts at their places.
     ///
     /// # Errors
     /// [`Error::Invalid`] if the messages make no prompt, or a member is too long.
@@ -184,28 +186,36 @@ impl CreateChatCompletion {
             return Err(Error::invalid("messages", Rule::Unknown, message));
         }
         let (mut prompt, mut system, mut messages) = (String::new(), Vec::new(), Vec::new());
-        let mut given = Vec::new();
+        let (mut given, mut given_last) = (Vec::new(), Vec::new());
         for (index, ChatMessage { role, content, .. }) in self.messages.into_iter().enumerate() {
-            let MessageContent { text: content, files } = content;
-            if index == last {
-                given = files;
-            } else if !files.is_empty() {
-                let field = format!("messages[{index}].content");
-                let message = format!(
-                    "{field} has a file, and only the last message of the user may have some"
-                );
-                return Err(Error::invalid(field, Rule::Unknown, message));
-            }
-            match role {
-                Author::System => system.push(content),
-                Author::User if index == last => prompt = content,
-                Author::User => {
-                    messages.push(Message { role: Role::User, content: content.into() });
+            let role = match role {
+                Author::User if index == last => {
+                    (prompt, given_last) = content.apart();
+                    continue;
                 }
-                Author::Assistant => {
-                    messages.push(Message { role: Role::Assistant, content: content.into() });
+                Author::System => {
+                    let (text, files) = content.apart();
+                    if !files.is_empty() {
+                        let field = format!("messages[{index}].content");
+                        let message = format!(
+                            "{field} has a file: put it in a message of the user, the system has texts only"
+                        );
+                        return Err(Error::invalid(field, Rule::Unknown, message));
+                    }
+                    system.push(text);
+                    continue;
                 }
-            }
+                Author::User => Role::User,
+                Author::Assistant => Role::Assistant,
+            };
+            let (content, files) = content.in_turn();
+            given.extend(files);
+            messages.push(Message { role, content });
+        }
+        given.extend(given_last);
+        if given.len() > MAX_FILES {
+            let message = format!("messages must have at most {MAX_FILES} images and files in all");
+            return Err(Error::invalid("messages", Rule::Length, message));
         }
         let system_prompt = (!system.is_empty()).then(|| system.join("\n\n"));
         check_length(&format!("messages[{last}].content"), 1, prompt.len())?;
@@ -249,6 +259,15 @@ impl CreateChatCompletion {
     }
 }
 
+/// Puts the files of a conversation at their places: those of the earlier turns, and then those of the prompt.
+pub fn give_files(task: &mut NewTask, files: Vec<FileId>) {
+    let mut files = files.into_iter();
+    for place in task.messages.iter_mut().flat_map(Message::files_mut) {
+        *place = files.next().map(|file| file.to_string()).unwrap_or_default();
+    }
+    task.files = files.collect();
+}
+
 fn check_length(field: &str, least: usize, found: usize) -> Result<(), Error> {
     if (least..=MAX_PROMPT).contains(&found) {
         return Ok(());
@@ -289,6 +308,7 @@ fn tags(metadata: Vec<(String, String)>, user: Option<String>) -> Result<Vec<Str
 #[cfg(test)]
 mod tests {
     use callboard_domain::Fault;
+    use callboard_domain::file::Kind;
     use callboard_domain::problem::{Problem, Problems};
     use serde_json::Value;
 
@@ -442,6 +462,41 @@ mod tests {
         assert_eq!(part(json!({"type": "image_url"})), at("image_url", Rule::Required));
         assert_eq!(part(json!({"type": "text"})), at("text", Rule::Required));
         assert_eq!(part(json!({"type": "file", "file": {}})), at("file.file_data", Rule::Required));
+    }
+
+    #[test]
+    fn files_of_earlier_messages_stay_at_their_places() {
+        let id = |number: u8| format!("file_01hf7yat3v0000000000001a{number}z");
+        let file = |number| json!({"type": "file", "file": {"file_id": id(number)}});
+        let image =
+            json!({"type": "image_url", "image_url": {"url": "data:image/png;base64,cG5n"}});
+        let text = |text: &str| json!({"type": "text", "text": text});
+        let body = json!({"messages": [
+            {"role": "user", "content": [text("This, "), image, text("and this:"), file(1)]},
+            {"role": "assistant", "content": [text("Two "), text("files.")]},
+            {"role": "user", "content": [file(2), text("And here?")]},
+        ]});
+        let (mut task, given) =
+            read(&body).and_then(CreateChatCompletion::into_task).expect("a task");
+        assert!(matches!(given[0], GivenFile::Bytes { .. }));
+        let ids = [3, 1, 2].map(|number| id(number).parse().expect("an id"));
+        assert_eq!(given[1..], [GivenFile::Kept(ids[1]), GivenFile::Kept(ids[2])]);
+        give_files(&mut task, ids.to_vec());
+        let found: Vec<_> = Message::files(&task.messages)
+            .map(|(place, kind, id)| (place, kind, id.clone()))
+            .collect();
+        let expected = [
+            ("messages[0].content[1].file".into(), Kind::Image, id(3)),
+            ("messages[0].content[3].file".into(), Kind::Document, id(1)),
+        ];
+        assert_eq!((found.as_slice(), task.files), (expected.as_slice(), vec![ids[2]]));
+        assert!(task.messages[1].content == "Two files.".into());
+        assert_eq!(task.prompt, "And here?");
+
+        let system = json!({"messages": [{"role": "system", "content": [file(1)]}, {"role": "user", "content": "x"}]});
+        assert_eq!(fault(&system), ("messages[0].content".into(), Rule::Unknown));
+        let many = json!({"role": "user", "content": vec![file(1); 11]});
+        assert_eq!(fault(&json!({"messages": [many, many]})), ("messages".into(), Rule::Length));
     }
 
     #[test]

@@ -190,19 +190,26 @@ async fn providers_get_the_parts_of_a_turn_at_their_places() {
         let asked = tokio::time::timeout(Duration::from_mins(1), asked.recv()).await;
         asked.expect("in time").expect("it was asked")
     };
-    // Ollama, vLLM and llama.cpp are asked in OpenAI's form.
+    // Ollama, vLLM and llama.cpp are asked in OpenAI's form, in which a conversation may come too.
+    let in_openais_form = json!([
+        text("One:"),
+        {"type": "image_url", "image_url": {"url": format!("data:image/png;base64,{image}")}},
+        text("Two:"),
+        {"type": "file", "file":
+            {"filename": "scan.pdf", "file_data": format!("data:application/pdf;base64,{pdf}")}},
+    ]);
     let id = ask("openai", "m").await;
     client.task_with_status(&id, "completed").await;
-    assert_eq!(
-        seen().await,
-        json!([
-            text("One:"),
-            {"type": "image_url", "image_url": {"url": format!("data:image/png;base64,{image}")}},
-            text("Two:"),
-            {"type": "file", "file":
-                {"filename": "scan.pdf", "file_data": format!("data:application/pdf;base64,{pdf}")}},
-        ])
-    );
+    assert_eq!(seen().await, in_openais_form);
+    let chat = json!({"model": "m", "messages": [
+        turn(in_openais_form.clone()),
+        {"role": "assistant", "content": "A cat."},
+        {"role": "user", "content": "And?"},
+    ]});
+    let chat = client.request(Method::POST, "/v1/chat/completions").json(&chat);
+    let answer = client.send(chat.header("x-callboard-queue", "openai")).await;
+    assert_eq!(answer.status, 200, "{}", answer.body);
+    assert_eq!(seen().await, in_openais_form);
     let id = ask("anthropic", "m").await;
     client.task_with_status(&id, "completed").await;
     assert_eq!(

@@ -6196,7 +6196,7 @@ export interface components {
              * @enum {string}
              */
             role: "system" | "developer" | "user" | "assistant" | "tool" | "function";
-            /** @description The text, and the images and documents of the last message of the user. */
+            /** @description The text, and the images and documents; those of the system have none. */
             content: string | components["schemas"]["ChatContentPart"][];
             /** @description A name for the author, which no provider needs. */
             name?: string | null;

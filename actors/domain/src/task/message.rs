@@ -209,6 +209,18 @@ impl<F> Message<F> {
         text.into_iter().chain(parts)
     }
 
+    /// The files, to be changed.
+    pub fn files_mut(&mut self) -> impl Iterator<Item = &mut F> {
+        let parts = match &mut self.content {
+            Content::Text(_) => None,
+            Content::Parts(parts) => Some(parts),
+        };
+        parts.into_iter().flatten().filter_map(|part| match part {
+            Part::Text { .. } => None,
+            Part::Image { file } | Part::Document { file } => Some(file),
+        })
+    }
+
     /// The bytes of the texts of all messages.
     #[must_use]
     pub fn length(messages: &[Self]) -> usize {

@@ -1,11 +1,14 @@
 //! The content of a message: a text, or parts with texts, images and documents.
 
+use std::fmt;
+
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use callboard_domain::Error;
 use callboard_domain::Rule;
-use callboard_domain::file::MAX_FILES;
+use callboard_domain::file::{Kind, MAX_FILES};
 use callboard_domain::id::FileId;
+use callboard_domain::task::{Content, Part};
 use serde_json::{Value, json};
 
 use super::fixed::nulls_are_absent;
@@ -30,31 +33,78 @@ pub enum GivenFile {
     Kept(FileId),
 }
 
+impl GivenFile {
+    /// The kind of the part that shows it, if `type` was `file`.
+    fn kind(&self) -> Kind {
+        match self {
+            Self::Bytes { media_type: Some(of), .. } if of.starts_with("image/") => Kind::Image,
+            Self::Bytes { .. } | Self::Kept(_) => Kind::Document,
+        }
+    }
+}
+
 /// The content of a message.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub struct MessageContent {
-    /// The text.
-    pub(super) text: String,
-    /// The files.
-    pub(super) files: Vec<GivenFile>,
+#[derive(Default, PartialEq, Eq)]
+pub struct MessageContent(Vec<Part<GivenFile>>);
+
+/// The content is left out, because it must not reach a log.
+impl fmt::Debug for MessageContent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MessageContent").finish_non_exhaustive()
+    }
+}
+
+impl MessageContent {
+    /// The texts as one, and the files.
+    pub(super) fn apart(self) -> (String, Vec<GivenFile>) {
+        let (mut text, mut files) = (String::new(), Vec::new());
+        for part in self.0 {
+            match part {
+                Part::Text { text: more } if text.is_empty() => text = more,
+                Part::Text { text: more } => text.push_str(&more),
+                Part::Image { file } | Part::Document { file } => files.push(file),
+            }
+        }
+        (text, files)
+    }
+
+    /// The content of an earlier turn, with a place for each of the files.
+    pub(super) fn in_turn(self) -> (Content<String>, Vec<GivenFile>) {
+        if self.0.iter().all(|part| part.file().is_none()) {
+            let (text, files) = self.apart();
+            return (text.into(), files);
+        }
+        let mut files = Vec::new();
+        let mut place = |file| {
+            files.push(file);
+            String::new()
+        };
+        let parts = self.0.into_iter().map(|part| match part {
+            Part::Text { text } => Part::Text { text },
+            Part::Image { file } => Part::Image { file: place(file) },
+            Part::Document { file } => Part::Document { file: place(file) },
+        });
+        (Content::Parts(parts.collect()), files)
+    }
 }
 
 /// A text, or parts.
-pub(super) struct Content;
+pub(super) struct TextOrParts;
 
-impl Parse<MessageContent> for Content {
+impl Parse<MessageContent> for TextOrParts {
     fn parse(&self, field: Field<'_>) -> Result<MessageContent, Refused> {
         if !field.value.is_array() {
             let text = rule::text(rule::bytes(0..=usize::MAX)).parse(field)?;
-            return Ok(MessageContent { text, files: Vec::new() });
+            return Ok(MessageContent(vec![Part::Text { text }]));
         }
-        let mut content = MessageContent::default();
+        let mut content = Vec::new();
         for ContentPart { text, image_url, file, .. } in parts().parse(field)? {
-            content.text.push_str(&text.unwrap_or_default());
-            content.files.extend(image_url.map(|ImageUrl { url, .. }| url.into_file(None)));
-            content.files.extend(file.and_then(FilePart::into_file));
+            content.extend(text.map(|text| Part::Text { text }));
+            content.extend(image_url.map(|it| Part::Image { file: it.url.into_file(None) }));
+            let file = file.and_then(FilePart::into_file);
+            content.extend(file.map(|file| Part::of(file.kind(), file)));
         }
-        Ok(content)
+        Ok(MessageContent(content))
     }
 
     fn schema(&self, components: &mut Components) -> Value {

@@ -5,7 +5,7 @@ use callboard_domain::{Error, Rule};
 use serde_json::Value;
 
 use super::CreateTask;
-use crate::chat::{CreateChatCompletion, GivenFile};
+use crate::chat::{CreateChatCompletion, GivenFile, give_files};
 use crate::read::rule::{self, Parse};
 use crate::read::{Reading, reading};
 use crate::request;
@@ -40,14 +40,16 @@ impl ChatLine {
     /// Those of [`CreateChatCompletion::into_task`].
     pub fn into_create(self) -> Result<CreateTask, Error> {
         let (mut task, files) = self.body.into_task()?;
+        let mut kept = Vec::with_capacity(files.len());
         for file in files {
             let GivenFile::Kept(id) = file else {
                 let says = "body.messages has the bytes of a file, which a line may not have: upload it at POST \
                      /api/files, and name it by file_id";
                 return Err(Error::invalid("body.messages", Rule::Unknown, says));
             };
-            task.files.push(id);
+            kept.push(id);
         }
+        give_files(&mut task, kept);
         task.labels.title = Some(self.custom_id.clone());
         Ok(CreateTask { task, idempotency_key: Some(self.custom_id) })
     }
