@@ -1,13 +1,17 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use axum::Router;
+use axum::http::header::{CONNECTION, UPGRADE};
 use axum::response::IntoResponse;
 use axum::routing::{any, get, post};
 use callboard_common::secret::Secret;
+use hyper::upgrade;
+use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
 
+use super::forward::KEPT;
 use super::*;
 use crate::cluster::tests::plain_http;
 use crate::http::Edge;
