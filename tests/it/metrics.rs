@@ -11,24 +11,29 @@ use serde_json::{Value, json};
 use crate::support::{Client, FakeWorker, Server, until};
 
 /// The samples of a scrape.
-struct Scrape(Vec<Sample>);
+pub(crate) struct Scrape(pub(crate) Vec<Sample>);
 
 #[derive(Debug)]
-struct Sample {
-    name: String,
-    labels: BTreeMap<String, String>,
-    value: f64,
+pub(crate) struct Sample {
+    pub(crate) name: String,
+    pub(crate) labels: BTreeMap<String, String>,
+    pub(crate) value: f64,
 }
 
 impl Scrape {
-    async fn of(client: &Client) -> Self {
+    pub(crate) async fn of(client: &Client) -> Self {
         let (status, _, text) = fetched(client, "/metrics", None).await;
         assert_eq!(status, 200, "{text}");
+        Self::read(&text)
+    }
+
+    /// The samples of an answer.
+    pub(crate) fn read(text: &str) -> Self {
         Self(text.lines().filter(|line| !line.starts_with('#')).map(sample).collect())
     }
 
     /// The value of a sample whose labels include these.
-    fn value(&self, name: &str, labels: &[(&str, &str)]) -> f64 {
+    pub(crate) fn value(&self, name: &str, labels: &[(&str, &str)]) -> f64 {
         let fits = |sample: &&Sample| {
             sample.name == name
                 && labels.iter().all(|(label, value)| {
