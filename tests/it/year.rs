@@ -21,7 +21,7 @@ use life::Year;
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_year_of_operating_a_server_loses_nothing_and_each_alert_fires_once() {
     first::start().await;
-    let mut year = Year::begin("2026-01-12T09:00:00Z").await;
+    let mut year = Year::begin("2026-01-05T17:00:00Z").await;
     first::upgrade(&mut year).await;
     first::old_backup_and_no_worker(&mut year).await;
 

@@ -56,24 +56,26 @@ pub(super) async fn start() {
     assert!(server.terminate());
 }
 
-/// Every member of `old` is in `new`.
-#[track_caller]
-fn assert_kept(path: &str, old: &Value, new: &Value) {
+/// What of `old` is not in `new`. Waits grow; so does usage: that of outputs that wait was not counted then.
+fn missing(path: &str, old: &Value, new: &Value) -> Vec<String> {
     match (old, new) {
         (Value::Object(old), Value::Object(new)) => {
-            for (name, value) in old {
-                let kept =
-                    new.get(name).unwrap_or_else(|| panic!("{path}.{name} is gone: {new:?}"));
-                assert_kept(&format!("{path}.{name}"), value, kept);
-            }
+            let all = old.iter().flat_map(|(name, value)| {
+                missing(&format!("{path}.{name}"), value, new.get(name).unwrap_or(&Value::Null))
+            });
+            all.collect()
         }
-        (Value::Array(old), Value::Array(new)) => {
-            assert_eq!(old.len(), new.len(), "{path}");
-            for (old, new) in old.iter().zip(new) {
-                assert_kept(path, old, new);
-            }
+        (Value::Array(old), Value::Array(new)) if old.len() == new.len() => {
+            old.iter().zip(new).flat_map(|(old, new)| missing(path, old, new)).collect()
         }
-        _ => assert_eq!(old, new, "{path}"),
+        (Value::Number(old), Value::Number(new))
+            if (path.contains(".usage.") || path.ends_with(".waitingMs"))
+                && old.as_u64() <= new.as_u64() =>
+        {
+            Vec::new()
+        }
+        _ if old == new => Vec::new(),
+        _ => vec![format!("{path}: {old} is {new}")],
     }
 }
 
@@ -81,9 +83,11 @@ fn assert_kept(path: &str, old: &Value, new: &Value) {
 pub(super) async fn upgrade(year: &mut Year) {
     let admin = year.client(&year.key("admin").await);
     let told = year.told.as_object().expect("paths").clone();
+    let mut changed = Vec::new();
     for (path, old) in &told {
-        assert_kept(path, old, &admin.get(path).await.expect_ok());
+        changed.extend(missing(path, old, &admin.get(path).await.expect_ok()));
     }
+    assert!(changed.is_empty(), "{changed:#?}");
     let backups = year.path("backups");
     year.run(&["backup", "init", "--in", &backups]).await;
     year.backup(&["create", "--in", &backups]).await;
@@ -130,6 +134,6 @@ pub(super) async fn old_backup_and_no_worker(year: &mut Year) {
     year.employ().await;
     year.backup(&["create", "--in", &backups]).await;
     let status = year.backup(&["status"]).await;
-    assert_eq!(status["archive"], "ok", "{status}");
+    assert_eq!(status["archive"]["status"], "ok", "{status}");
     year.calm("a weekend").await;
 }

@@ -174,7 +174,7 @@ pub(super) async fn archive_gap(year: &mut Year) {
     until("a backup covers the gap", async || {
         operator.submit(&json!({"prompt": "p"})).await;
         year.backup(&["create", "--in", &backups]).await;
-        year.backup(&["status"]).await["archive"] == "ok"
+        year.backup(&["status"]).await["archive"]["status"] == "ok"
     })
     .await;
     year.calm("the archive is back").await;

@@ -256,3 +256,13 @@ impl Year {
         until(words, async || self.log().contains(words)).await;
     }
 }
+
+impl Drop for Year {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let log = self.log();
+            let lines: Vec<_> = log.lines().rev().take(30).collect();
+            eprintln!("the end of the log, the newest line first:\n{}", lines.join("\n"));
+        }
+    }
+}

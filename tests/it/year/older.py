@@ -20,6 +20,7 @@ import urllib.request
 
 PROGRAM, ARCHIVE = sys.argv[1:]
 ADMIN, PASSWORD = "admin@example.com", "correct horse battery staple"
+DAY = 86_400_000
 FAKETIME = next(pathlib.Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"))
 
 
@@ -77,14 +78,15 @@ with tempfile.TemporaryDirectory() as directory:
                   {"id": "final", "prompt": "Mend {{draft.output}}", "dependsOn": ["draft"], "requiresApproval": True}],
     }
     call("POST", "/api/templates", operator, letters)
-    run = call("POST", "/api/templates/letters-v1/deploy", operator, {"input": {"to": "Ms. Rossi"}})
+    run = call("POST", "/api/templates/letters-v1/deploy", operator, {
+        "input": {"to": "Ms. Rossi"}, "hitl": {"timeoutMs": DAY}})
     run = run.get("executionId") or run["id"]
     schedule = {"name": "monthly report", "cron": "0 8 1 * *", "target": {"task": {
         "prompt": "Report of the month", "tags": ["monthly"]}}}
     call("POST", "/api/schedules", ann, schedule)
     task = lambda **body: call("POST", "/api/tasks", operator, body)["id"]
     done = [task(prompt=f"Letter {number}", tags=["old", f"customer-{number}"]) for number in range(5)]
-    held = task(prompt="Seen by a clerk", tags=["old"], hitl={"required": True})
+    held = task(prompt="Seen by a clerk", tags=["old"], hitl={"required": True, "timeoutMs": DAY})
     waits = task(prompt="Waits for a worker of its queue", tags=["old"], queue="later")
     for it in done:
         status(f"/api/tasks/{it}", "completed")

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::life::Year;
-use crate::support::{ADMIN, FakeWorker};
+use crate::support::{ADMIN, FakeWorker, UNSET};
 use crate::webhooks::Receiver;
 use crate::webhooks::rotation::signed;
 
@@ -11,7 +11,7 @@ use crate::webhooks::rotation::signed;
 pub(super) async fn keys_end(year: &mut Year) {
     year.on("2026-03-25T09:00:00Z").await;
     year.employ().await;
-    year.until_logged("ends").await;
+    year.until_logged("an API key ends soon").await;
     let mails = year.mails.first_mails().await;
     assert_eq!(mails[0]["to"], json!([ADMIN]));
     let text = mails[0]["text"].as_str().expect("a text");
@@ -35,7 +35,7 @@ pub(super) async fn keys_end(year: &mut Year) {
     year.operator = year.key("operator").await;
     year.viewer = year.key("viewer").await;
     for id in replaced {
-        year.run(&["keys", "revoke", &id, "--reason", "replaced by one of two years"]).await;
+        year.run(&["keys", "revoke", &id]).await;
     }
     year.on("2026-03-26T10:00:00Z").await;
     year.client(&old).get("/api/tasks?limit=1").await.refused(401);
@@ -79,7 +79,9 @@ pub(super) async fn failing_model_and_lost_workers(year: &mut Year) {
     ])
     .await;
 
-    year.server.set("WORKER__LEASE", "2s");
+    for (name, value) in [("WORKER__HEARTBEAT", "500ms"), ("WORKER__LEASE", "2s")] {
+        year.server.set(name, value);
+    }
     year.on("2026-04-20T14:00:00Z").await;
     let operator = year.operator();
     let mut lost = FakeWorker::connect_to(&year.server.url, &year.worker, 30).await;
@@ -92,7 +94,9 @@ pub(super) async fn failing_model_and_lost_workers(year: &mut Year) {
     year.employ().await;
     year.until_total("/api/tasks?tags=lost&status=completed", 24).await;
     year.seen("workers are lost", 20, &["CallboardLostLeases"]).await;
-    year.server.set("WORKER__LEASE", "30s");
+    for name in ["WORKER__HEARTBEAT", "WORKER__LEASE"] {
+        year.server.set(name, UNSET);
+    }
     year.calm("the machine was replaced").await;
 }
 
