@@ -129,7 +129,7 @@ impl Alerts {
         for state in &self.states {
             end += state.minutes;
             // The name of the state is in the expression, so a failure names it.
-            let expression = format!("{firing} # {}", state.name);
+            let expression = format!("{firing} # {}", state.name.replace('\'', "''"));
             expect(&expression, end - 1, &mut state.firing.iter().copied());
         }
         let began = format!(
@@ -151,6 +151,7 @@ impl Alerts {
         let promtool = String::from_utf8(installed.stdout).expect("a path");
         let file = directory.join("alerts-of-the-year.yml");
         std::fs::write(&file, self.test(&rules, &names(&rules))).expect("it is written");
+        std::fs::copy(&file, "/tmp/w/alerts-year.yml").expect("x");
         let told = Command::new(promtool.trim()).args(["test", "rules"]).arg(&file).output();
         let told = told.expect("promtool starts");
         let says = |bytes| String::from_utf8_lossy(bytes).into_owned();
