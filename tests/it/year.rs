@@ -44,3 +44,11 @@ async fn a_year_of_operating_a_server_loses_nothing_and_each_alert_fires_once() 
     fourth::clock_is_set_under_way(&mut year).await;
     year.alerts.each_fired_once_and_ended(year.server.dir.path());
 }
+
+#[test]
+fn the_guide_says_what_to_do_about_each_alert() {
+    let guide = include_str!("../../docs/how-to/monitor.md");
+    for alert in alerts::names() {
+        assert!(guide.contains(&format!("| `{alert}` |")), "{alert}");
+    }
+}

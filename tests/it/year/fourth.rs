@@ -155,7 +155,7 @@ pub(super) async fn archive_gap(year: &mut Year) {
     let (archive, away) = (year.path("archive"), year.path("archive-of-yesterday"));
     std::fs::rename(&archive, &away).expect("it is there");
     std::fs::create_dir(&archive).expect("the directory below the mount");
-    year.clock.set("2026-11-04T09:00:00Z");
+    year.clock.set("2026-10-26T09:00:00Z");
     year.start().await;
     year.employ().await;
     let task = year.operator().submit(&json!({"prompt": "while it is away"})).await;

@@ -90,6 +90,7 @@ pub(super) async fn full_disk(year: &mut Year) {
         year.server.set(bytes, "67108864");
     }
     year.start().await;
+    year.alerts.has_disk = true;
     year.employ().await;
     let operator = year.operator();
     let before = operator.submit(&json!({"prompt": "before"})).await;
@@ -115,6 +116,7 @@ pub(super) async fn full_disk(year: &mut Year) {
     let after = operator.submit(&json!({"prompt": "after"})).await;
     operator.task_with_status(&after, "completed").await;
     year.calm("room was made").await;
+    year.alerts.has_disk = false;
 
     year.stop().await;
     std::fs::remove_dir_all(&home).expect("it is there");
@@ -137,6 +139,9 @@ pub(super) async fn slow_disk(year: &mut Year) {
     year.will_run("", &home, &more);
     year.clock.set("2026-09-01T09:00:00Z");
     year.start().await;
+    year.employ().await;
+    // The monthly report is written before.
+    year.until_total("/api/tasks?tags=monthly&status=pending,running", 0).await;
     std::fs::write(&slow, "").expect("it is made");
     let operator = year.operator();
     let submit = async |number: u32| {
