@@ -59,10 +59,11 @@ pub(super) fn home(url: &str, clock: &Clock) -> Home {
         .fold(Home::new(url), |home, (name, value)| home.with(name, &value))
 }
 
-/// A port that is free now.
+/// A port below those that the system gives to others, so that it stays free while the server is stopped.
 pub(super) fn free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-    listener.local_addr().expect("an address").port()
+    let first = 20_000 + u16::try_from(std::process::id() % 10_000).expect("it is small");
+    let is_free = |port: &u16| TcpListener::bind(("127.0.0.1", *port)).is_ok();
+    (first..31_000).find(is_free).expect("a port is free")
 }
 
 impl Year {
