@@ -74,7 +74,8 @@ impl SmallDisk {
         while self.free() > left * MIB && file.write_all(&[1; 1 << 12]).is_ok() {}
     }
 
-    fn free(&self) -> u64 {
+    /// The free bytes.
+    pub(crate) fn free(&self) -> u64 {
         let disk = rustix::fs::statvfs(self.path("")).expect("the disk is there");
         disk.f_bavail * disk.f_frsize
     }
