@@ -6,7 +6,7 @@
 //! promtool evaluates the alert rules over these figures: each alert fires once, where it should, and ends.
 //!
 //! From date to date the server is stopped in order and started again, since nothing is removed by age while its time
-//! and the machine's disagree; the last chapter sets the clock under a running server.
+//! and the machine's disagree; the last chapters set the clock under a running server.
 
 mod alerts;
 mod clock;
@@ -41,6 +41,7 @@ async fn a_year_of_operating_a_server_loses_nothing_and_each_alert_fires_once() 
     fourth::erasure(&mut year).await;
     fourth::archive_gap(&mut year).await;
     fourth::restore_to_the_second(&mut year).await;
+    fourth::clock_jumps_ahead(&mut year).await;
     fourth::clock_is_set_under_way(&mut year).await;
     year.alerts.each_fired_once_and_ended(year.server.dir.path());
 }

@@ -220,6 +220,19 @@ pub(super) async fn restore_to_the_second(year: &mut Year) {
     year.calm("the restore").await;
 }
 
+/// The clock of the machine jumps over a month under a running server, and again while it is stopped.
+pub(super) async fn clock_jumps_ahead(year: &mut Year) {
+    let task = year.operator().submit(&json!({"prompt": "kept over a jump"})).await;
+    year.operator().task_with_status(&task, "completed").await;
+    // Retention is 30 days; these are 35 and more.
+    year.clock.set("2026-12-25T13:00:00Z");
+    year.until_logged("\"by_ms\":302").await;
+    assert_eq!(year.operator().task(&task).await["status"], "completed", "its time did not jump");
+    year.on("2026-12-28T09:00:00Z").await;
+    let shown = year.operator().task(&task).await;
+    assert_eq!(shown["status"], "completed", "a server that begins removes nothing by its age");
+}
+
 /// The clock of the machine is set back under a running server, whose time is then a month ahead.
 pub(super) async fn clock_is_set_under_way(year: &mut Year) {
     const ENDED: Duration = Duration::from_secs(2);
