@@ -16,7 +16,7 @@ mod imports;
 mod leaked;
 mod lists;
 mod mcp;
-mod program;
+pub(crate) mod program;
 mod reviews;
 mod runs;
 mod tasks;

@@ -71,7 +71,7 @@ impl Post {
     }
 
     /// What it was given so far.
-    fn mails(&self) -> Vec<Value> {
+    pub(crate) fn mails(&self) -> Vec<Value> {
         let text = std::fs::read_to_string(self.dir.path().join("mails")).unwrap_or_default();
         text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
     }

@@ -72,3 +72,4 @@ mod waits;
 mod webhooks;
 mod workers;
 mod ws;
+mod year;

@@ -17,6 +17,7 @@ use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream};
 
 pub(crate) mod credentials;
+pub(crate) mod small_disk;
 
 pub(crate) const ADMIN: &str = "admin@example.com";
 pub(crate) const PASSWORD: &str = "correct horse battery staple";
@@ -54,8 +55,22 @@ impl Server {
         Self::launched(PROGRAM.as_ref(), settings, true)
     }
 
+    /// A server on the data in `dir`, by this program.
+    pub(crate) fn on(dir: tempfile::TempDir, program: &Path, settings: &[(&str, &str)]) -> Self {
+        Self::launched_in(dir, program, settings, false)
+    }
+
     fn launched(program: &Path, settings: &[(&str, &str)], traced: bool) -> Self {
         let dir = tempfile::tempdir().expect("a temporary directory");
+        Self::launched_in(dir, program, settings, traced)
+    }
+
+    fn launched_in(
+        dir: tempfile::TempDir,
+        program: &Path,
+        settings: &[(&str, &str)],
+        traced: bool,
+    ) -> Self {
         let settings: Vec<_> =
             settings.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
         let (child, url, lines) = launch(program, dir.path(), &settings, &[], traced);

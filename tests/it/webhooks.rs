@@ -4,7 +4,7 @@ mod addresses;
 mod executions;
 mod kills;
 mod receivers;
-mod rotation;
+pub(crate) mod rotation;
 
 use std::collections::VecDeque;
 use std::fmt::Write as _;
@@ -23,19 +23,19 @@ use tokio::time::Instant;
 use crate::support::{Client, FakeWorker, Server, until};
 
 /// Receivers on this machine may be called.
-const ALLOWED: (&str, &str) = ("WEBHOOKS__ALLOW", "127.0.0.1/32");
+pub(crate) const ALLOWED: (&str, &str) = ("WEBHOOKS__ALLOW", "127.0.0.1/32");
 
 /// A webhook as it arrived.
 #[derive(Debug, Clone)]
-struct Arrived {
+pub(crate) struct Arrived {
     path: String,
     headers: HeaderMap,
-    body: Value,
+    pub(crate) body: Value,
     at: Instant,
 }
 
 impl Arrived {
-    fn header(&self, name: &str) -> &str {
+    pub(crate) fn header(&self, name: &str) -> &str {
         self.headers[name].to_str().expect("ASCII")
     }
 }
@@ -43,7 +43,7 @@ impl Arrived {
 /// A receiver that answers with the statuses it was given, and then with 204. It never answers at `/hang`, and
 /// `/echo` repeats the body.
 #[derive(Clone, Default)]
-struct Receiver {
+pub(crate) struct Receiver {
     port: u16,
     arrived: Arc<Mutex<Vec<Arrived>>>,
     answers: Arc<Mutex<VecDeque<(u16, &'static str)>>>,
@@ -52,12 +52,12 @@ struct Receiver {
 }
 
 impl Receiver {
-    async fn start() -> Self {
+    pub(crate) async fn start() -> Self {
         Self::answering(&[]).await
     }
 
     /// Statuses, each with a value of `Retry-After` unless that is empty.
-    async fn answering(answers: &[(u16, &'static str)]) -> Self {
+    pub(crate) async fn answering(answers: &[(u16, &'static str)]) -> Self {
         Self::starting(answers, None).await
     }
 
@@ -71,7 +71,7 @@ impl Receiver {
         receiver
     }
 
-    fn url(&self, path: &str) -> String {
+    pub(crate) fn url(&self, path: &str) -> String {
         format!("http://127.0.0.1:{}/{path}", self.port)
     }
 
@@ -80,7 +80,7 @@ impl Receiver {
     }
 
     /// What arrived, once it is so much.
-    async fn after(&self, count: usize) -> Vec<Arrived> {
+    pub(crate) async fn after(&self, count: usize) -> Vec<Arrived> {
         until("the webhooks arrive", async || self.arrived().len() >= count).await;
         self.arrived()
     }

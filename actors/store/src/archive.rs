@@ -17,7 +17,7 @@
 //!
 //! Deliberately absent: the removal of old segments (`callboard backup prune`).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -516,4 +516,51 @@ pub fn prune_archive(directory: &Path, lineage: u32, group: u64) -> Result<usize
         }
     }
     Ok(removed)
+}
+
+/// Removes the segments of each lineage that is not among `kept` and ends before one of these: the server has been
+/// compacted or restored since. A lineage with the latest record stays, since a server may be writing to it. Returns
+/// the number of removed segments.
+///
+/// # Errors
+/// [`Error::Io`] if the directory cannot be read, or a file cannot be removed.
+pub fn prune_lineages(directory: &Path, kept: &[u32]) -> Result<usize, Error> {
+    let remove = || -> io::Result<usize> {
+        let mut ends = BTreeMap::new();
+        for lineage in lineages(directory)? {
+            ends.insert(lineage, last_time(directory, lineage)?);
+        }
+        let latest = kept.iter().filter_map(|lineage| ends.get(lineage)).max().copied();
+        ends.retain(|lineage, end| !kept.contains(lineage) && Some(*end) < latest);
+        let mut removed = 0;
+        for lineage in ends.into_keys() {
+            for path in segments(directory, lineage)?.into_values() {
+                fs::remove_file(path)?;
+                removed += 1;
+            }
+        }
+        Ok(removed)
+    };
+    remove().map_err(|error| io_error(&error))
+}
+
+/// The lineages that have a segment.
+fn lineages(directory: &Path) -> io::Result<BTreeSet<u32>> {
+    let mut found = BTreeSet::new();
+    for file in fs::read_dir(directory)? {
+        let name = file?.file_name().to_string_lossy().into_owned();
+        let parts = name.strip_suffix(SUFFIX).and_then(|name| name.split_once('-'));
+        found.extend(parts.and_then(|(lineage, _)| u32::from_str_radix(lineage, 16).ok()));
+    }
+    Ok(found)
+}
+
+/// The time of the last record of a lineage, in milliseconds since 1970; `None` without one.
+fn last_time(directory: &Path, lineage: u32) -> io::Result<Option<u64>> {
+    for path in segments(directory, lineage)?.values().rev() {
+        if let Some((time, _)) = Segment::read(path)?.and_then(|it| it.records().last()) {
+            return Ok(Some(time));
+        }
+    }
+    Ok(None)
 }

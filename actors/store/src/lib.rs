@@ -48,7 +48,7 @@ use tokio::sync::{mpsc, oneshot};
 
 pub use archive::{
     ArchiveReader, ArchiveState, BackupNote, Finding, Protection, VerificationRecord, init_archive,
-    prune_archive,
+    prune_archive, prune_lineages,
 };
 pub use batch::{Batch, BatchId, Entry, Epoch, Key, LogId, Op, Partition, Terms};
 pub use committer::DEFERRED;

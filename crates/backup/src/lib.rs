@@ -30,7 +30,7 @@ pub use keep::Keep;
 pub use local::back_up;
 pub use manifest::{Chunk, Manifest, NamedFile};
 pub use repository::{Pruned, Repository};
-pub use restore::{Restored, restore};
+pub use restore::{Restored, prune_archive, restore};
 pub use writer::Writer;
 
 /// An error of a backup.

@@ -124,25 +124,25 @@ fn write(
     Ok(restored)
 }
 
+/// Removes the segments of an archive that none of these backups needs, of which the oldest is the first: those
+/// before the oldest of each lineage, and those of a lineage without a backup, once a later one is written.
+/// Returns the number of removed segments.
+///
+/// # Errors
+/// [`Error::Store`] if the archive cannot be read, or a file cannot be removed.
+pub fn prune_archive(archive: &Path, kept: &[Manifest]) -> Result<usize, Error> {
+    let mut removed = 0;
+    let mut lineages = Vec::new();
+    for manifest in kept {
+        if !lineages.contains(&manifest.lineage) {
+            lineages.push(manifest.lineage);
+            removed += callboard_store::prune_archive(archive, manifest.lineage, manifest.group)?;
+        }
+    }
+    Ok(removed + callboard_store::prune_lineages(archive, &lineages)?)
+}
+
 impl Manifest {
-    /// Removes the segments of an archive that this backup, the oldest of its lineage, does not
-    /// need. Returns the number of removed segments.
-    ///
-    /// # Errors
-    /// [`Error::Store`] if a file cannot be removed.
-    pub fn prune_archive(&self, archive: &Path) -> Result<usize, Error> {
-        Ok(callboard_store::prune_archive(archive, self.lineage, self.group)?)
-    }
-
-    /// Removes the archived groups of the backup's data directory, but for the newest segment, to which a
-    /// server may be writing. Returns the number of removed segments.
-    ///
-    /// # Errors
-    /// [`Error::Store`] if a file cannot be removed.
-    pub fn remove_archive(&self, archive: &Path) -> Result<usize, Error> {
-        Ok(callboard_store::prune_archive(archive, self.lineage, u64::MAX - 1)?)
-    }
-
     /// Restores the backup to a temporary directory in the repository, opens the store there and reads
     /// its index. Removes the directory again.
     ///

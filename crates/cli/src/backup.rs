@@ -2,10 +2,11 @@
 //!
 //! Deliberately absent: a schedule. A timer of the system runs `callboard backup create`.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use callboard_backup::{
-    Error, Frames, Keep, Manifest, Repository, Writer, back_up, init_archive, restore,
+    Error, Frames, Keep, Manifest, Repository, Writer, back_up, init_archive, prune_archive,
+    restore,
 };
 use callboard_client::{Call, Client, Page};
 use clap::{Args, Subcommand};
@@ -231,9 +232,10 @@ pub(super) async fn run(Remote { access, command }: Remote<Backup>) -> Result<()
         Backup::Prune { repository, rules, archive } => {
             let repository = Repository::open(&repository)?;
             let pruned = repository.prune(rules.keep())?;
-            let removed = &pruned.backups;
-            let prune = |archive: PathBuf| prune_archive(&repository, removed, &archive);
-            let segments = archive.map_or(Ok(0), prune)?;
+            let segments = match archive {
+                Some(archive) => prune_archive(&archive, &repository.list()?)?,
+                None => 0,
+            };
             let pruned = json!({
                 "backups": pruned.backups.len(),
                 "chunks": pruned.chunks,
@@ -375,27 +377,6 @@ impl Restoration {
             "dataDir": self.data_dir,
         }))
     }
-}
-
-/// Removes the archived groups that the oldest backup of each lineage holds already, and those of a lineage
-/// whose last backup was `pruned`: a restore began another one.
-fn prune_archive(
-    repository: &Repository,
-    pruned: &[Manifest],
-    archive: &Path,
-) -> Result<usize, Failure> {
-    let mut removed = 0;
-    let mut seen = Vec::new();
-    for manifest in repository.list()? {
-        if !seen.contains(&manifest.lineage) {
-            seen.push(manifest.lineage);
-            removed += manifest.prune_archive(archive)?;
-        }
-    }
-    for manifest in pruned.iter().filter(|manifest| !seen.contains(&manifest.lineage)) {
-        removed += manifest.remove_archive(archive)?;
-    }
-    Ok(removed)
 }
 
 fn shown(manifest: &Manifest) -> Value {

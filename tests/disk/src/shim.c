@@ -25,6 +25,8 @@
  *
  * SHIM_LIES "prefix": fdatasync of a file whose name begins so does nothing and reports success.
  *
+ * SHIM_SLOW path: while there is such a file, each sync takes a second and more.
+ *
  * SHIM_COUNTS: a file that holds the number of changes, of syncs and of faults, as u64 each; faults and
  * kills need it.
  *
@@ -81,6 +83,7 @@ static int unreported[FDS]; /* the error of a failed sync by way of another desc
 /* Delayed writes, the oldest first. */
 static struct { int fd; off_t at; size_t length; void *bytes; } delayed[MAX_DELAYED];
 static int delays, delayed_count;
+static const char *slow;
 static unsigned char is_delayed[FDS];
 static unsigned char is_lied_about[FDS];
 
@@ -106,6 +109,7 @@ __attribute__((constructor)) static void begin(void) {
     const char *of = getenv("SHIM_FAIL_THREAD");
     if (of && sscanf(of, "%lu %d %15[^\n]", &at, &thread_fault_errno, fault_thread) != 3) abort();
     if (of) thread_fault_at = at;
+    slow = getenv("SHIM_SLOW");
     const char *delay = getenv("SHIM_DELAY");
     if (delay && (sscanf(delay, "%d", &delays) != 1 || delays < 1 || delays > MAX_DELAYED)) abort();
 }
@@ -519,8 +523,20 @@ static int do_sync(int fd, long call, uint64_t data_only) {
     return unreported_error ? -1 : result;
 }
 
-int fsync(int fd) { return do_sync(fd, SYS_fsync, 0); }
-int fdatasync(int fd) { return do_sync(fd, SYS_fdatasync, 1); }
+static void be_slow(void) {
+    const struct timespec pause = {.tv_sec = 1, .tv_nsec = 100000000};
+    if (slow && syscall(SYS_faccessat, AT_FDCWD, slow, F_OK) == 0) nanosleep(&pause, NULL);
+}
+
+int fsync(int fd) {
+    be_slow();
+    return do_sync(fd, SYS_fsync, 0);
+}
+
+int fdatasync(int fd) {
+    be_slow();
+    return do_sync(fd, SYS_fdatasync, 1);
+}
 
 /* Logs that the file is dropped from the page cache. */
 int posix_fadvise64(int fd, off64_t from, off64_t length, int advice) {

@@ -123,6 +123,15 @@ impl Shim {
         command.env("SHIM_DELAY", writes.to_string());
     }
 
+    /// The variable that has each sync take more than a second while the file that it names exists.
+    pub const SLOW: &str = "SHIM_SLOW";
+
+    /// The path of the compiled library, for programs that load several.
+    #[must_use]
+    pub fn library(&self) -> &Path {
+        &self.0
+    }
+
     /// Makes `fault`, and counts calls in the file `counts`.
     pub fn fail(command: &mut Command, fault: Option<Fault>, counts: &Path) {
         command.env("SHIM_COUNTS", counts);

@@ -18,7 +18,7 @@ fn hmac(key: &[u8], text: &str) -> Vec<u8> {
 }
 
 /// The header's signature by this secret.
-fn signed(arrived: &Arrived, secret: &str) -> String {
+pub(crate) fn signed(arrived: &Arrived, secret: &str) -> String {
     let key = STANDARD.decode(&secret["whsec_".len()..]).expect("base64");
     let (id, at) = (arrived.header("webhook-id"), arrived.header("webhook-timestamp"));
     let text = format!("{id}.{at}.{}", arrived.body);

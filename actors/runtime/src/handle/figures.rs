@@ -114,7 +114,8 @@ impl Node {
             commits: metrics.commits.read(1_000_000.0),
             approvals_pending,
             workers_active: self.actors.workers.reachable(self.kernel.ports.clock.moment()) as u64,
-            paused: self.is_paused(),
+            // A full disk stops leases too, and has figures of its own.
+            paused: self.settings.stands_still || self.pause().is_some(),
             paused_queues: self.limits.flow.paused() as u64,
             key_ends: self.state.accounts.key_ends(now),
             subscribers: self.observers.events.subscribers() as u64,

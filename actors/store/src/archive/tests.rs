@@ -235,6 +235,30 @@ fn a_lost_segment_is_a_gap_and_a_torn_end_is_none() {
 }
 
 #[test]
+fn a_lineage_without_a_backup_is_removed_whole_once_another_is_written_to() {
+    let fixture = Fixture::new();
+    let (_, first) = fixture.first_snapshot();
+    let store = fixture.open("store");
+    put(&store, 1, "later");
+    drop(store);
+    let archive = fixture.path("archive");
+    let left = |lineage| segments(&archive, lineage).expect("it works").len();
+    assert_eq!(prune_lineages(&archive, &[]).expect("it works"), 0);
+    assert_eq!(left(first), 2, "a server may be writing to it");
+
+    std::thread::sleep(Duration::from_millis(5));
+    let store = fixture.open("restored");
+    let next = store.snapshot().expect("it begins").next().expect("a piece").expect("it is read");
+    let Piece::Origin { lineage: next, .. } = next else { panic!("it begins with its origin") };
+    put(&store, 2, "restored");
+    drop(store);
+    for (kept, removed) in [(&[first][..], 0), (&[first, next], 0), (&[next], 2), (&[next], 0)] {
+        assert_eq!(prune_lineages(&archive, kept).expect("it works"), removed, "{kept:?}");
+    }
+    assert_eq!((left(first), left(next)), (0, 1));
+}
+
+#[test]
 fn damage_in_the_last_segment_is_no_torn_end() {
     let fixture = Fixture::new();
     let (pieces, lineage) = fixture.first_snapshot();
