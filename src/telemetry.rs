@@ -10,12 +10,13 @@ mod escape;
 use std::io::{self, IsTerminal};
 use std::panic::{self, PanicHookInfo};
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use tracing::level_filters::LevelFilter;
-use tracing::{Level, Metadata, Subscriber};
+use tracing::{Event, Level, Metadata, Subscriber};
 use tracing_subscriber::filter::{EnvFilter, FilterExt, filter_fn};
 use tracing_subscriber::fmt::{self, MakeWriter};
-use tracing_subscriber::layer::{Layer, SubscriberExt};
+use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
 use tracing_subscriber::registry::{LookupSpan, Registry};
 use tracing_subscriber::reload;
 
@@ -133,7 +134,8 @@ where
     let (filter, handle) = reload::Layer::new(read(filter)?);
     let filter = filter.and(filter_fn(is_safe).with_max_level_hint(LevelFilter::TRACE));
     let layer = lines(format, writer).with_filter(filter);
-    Ok((Box::new(tracing_subscriber::registry().with(layer)), handle))
+    let counted = CountedEvents.with_filter(LevelFilter::WARN);
+    Ok((Box::new(tracing_subscriber::registry().with(layer).with(counted)), handle))
 }
 
 fn lines<S, W>(format: Format, writer: W) -> Box<dyn Layer<S> + Send + Sync>
@@ -148,6 +150,24 @@ where
             let layer = layer.with_writer(escape::SafeJson(writer));
             layer.json().flatten_event(true).with_ansi(false).boxed()
         }
+    }
+}
+
+/// The events of the process at the levels error and warn.
+static LOGGED: [AtomicU64; 2] = [AtomicU64::new(0), AtomicU64::new(0)];
+
+/// The number of errors and of warnings since the start.
+pub(crate) fn logged() -> [u64; 2] {
+    LOGGED.each_ref().map(|count| count.load(Ordering::Relaxed))
+}
+
+/// Counts errors and warnings, whether or not the filter lets their lines through.
+struct CountedEvents;
+
+impl<S: Subscriber> Layer<S> for CountedEvents {
+    fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
+        let at = usize::from(*event.metadata().level() != Level::ERROR);
+        LOGGED[at].fetch_add(1, Ordering::Relaxed);
     }
 }
 

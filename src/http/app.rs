@@ -2,6 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
@@ -328,6 +329,7 @@ impl App {
 
     /// Writes a refused sign-in to the audit log.
     pub(super) async fn record_refusal(&self, record: Record) {
+        self.surface.sign_ins_refused.fetch_add(1, Ordering::Relaxed);
         if let Err(error) = self.handle.record_refusal(record).await {
             tracing::error!(%error, "a refused sign-in is not in the audit log");
         }

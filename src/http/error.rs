@@ -13,6 +13,7 @@ use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
 
 use super::envelope::Draft;
+use super::metrics::MetLimit;
 
 /// The seconds of `Retry-After` in a 503.
 const UNAVAILABLE_FOR: u64 = 5;
@@ -37,8 +38,12 @@ impl IntoResponse for Failure {
     fn into_response(self) -> Response {
         let Self(error) = self;
         let (status, header) = (row(&error).status, header(&error));
+        let limit = MetLimit::of(&error);
         let mut response = Draft::Failure(error).into_response();
         *response.status_mut() = status;
+        if let Some(limit) = limit {
+            response.extensions_mut().insert(limit);
+        }
         if let Some((name, value)) = header {
             response.headers_mut().insert(name, value);
         }

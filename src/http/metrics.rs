@@ -8,9 +8,11 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use axum::extract::State;
 use axum::http::header::{ACCEPT, CONTENT_TYPE};
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
+use callboard_domain::Error;
 use callboard_domain::id::{Environment, Slot};
+use callboard_runtime::metrics::Histogram;
 use callboard_store::Protection;
 use callboard_wire::metrics::{BackupFigures, Format, Process, Server, written};
 use tokio::sync::Semaphore;
@@ -38,10 +40,53 @@ pub(super) async fn metrics(
     Ok(([(CONTENT_TYPE, format.content_type())], text).into_response())
 }
 
+/// The limits that a refusal with 429 names.
+const LIMITS: [&str; 6] =
+    ["requests", "open_streams", "connections", "unfinished_tasks", "unfinished_bodies", "waiting"];
+
+/// The limit that a refused request has met, as an extension of its answer.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct MetLimit(usize);
+
+impl MetLimit {
+    /// The limit that an error names.
+    pub(super) fn of(error: &Error) -> Option<Self> {
+        let met: [bool; LIMITS.len()] = [
+            matches!(error, Error::RateLimited { .. }),
+            matches!(error, Error::TooManyOpen { .. }),
+            matches!(error, Error::TooManyConnections { .. }),
+            matches!(error, Error::TooManyUnfinished { .. }),
+            matches!(error, Error::TooMuchUnfinished { .. }),
+            matches!(error, Error::TooMuchWaits { .. }),
+        ];
+        met.into_iter().position(|met| met).map(Self)
+    }
+}
+
+/// The bounds of the times until an answer, in microseconds.
+const REQUEST_BOUNDS: &[u64] = &[
+    1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000, 1_000_000, 2_500_000,
+    5_000_000, 10_000_000,
+];
+
+#[derive(Debug)]
+struct RequestTimes(Histogram);
+
+impl Default for RequestTimes {
+    fn default() -> Self {
+        Self(Histogram::new(REQUEST_BOUNDS))
+    }
+}
+
 /// The counters of the HTTP interface.
 #[derive(Debug, Default)]
 pub(super) struct HttpMetrics {
     responses: [AtomicU64; 5],
+    /// The time until the head of an answer, in microseconds.
+    requests: RequestTimes,
+    /// Requests that were refused with 429, by limit.
+    limited: [AtomicU64; LIMITS.len()],
+    pub(super) sign_ins_refused: AtomicU64,
     /// Refusals of each project's requests with 429 and with 503.
     refusals: Mutex<HashMap<Slot, [u64; 2]>>,
     connections: std::sync::OnceLock<(Arc<Semaphore>, usize)>,
@@ -53,6 +98,18 @@ impl HttpMetrics {
         let class = usize::from(status.as_u16() / 100);
         if let Some(counter) = class.checked_sub(1).and_then(|class| self.responses.get(class)) {
             counter.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Counts an answer of a request that waits for no work, and the time until it.
+    pub(super) fn took(&self, response: &Response, duration: Duration) {
+        let kind = response.headers().get(CONTENT_TYPE).map(HeaderValue::as_bytes);
+        let is_stream = kind.is_some_and(|kind| kind.starts_with(b"text/event-stream"));
+        if !is_stream && response.status() != StatusCode::SWITCHING_PROTOCOLS {
+            self.requests.0.record(u64::try_from(duration.as_micros()).unwrap_or(u64::MAX));
+        }
+        if let Some(MetLimit(limit)) = response.extensions().get() {
+            self.limited[*limit].fetch_add(1, Ordering::Relaxed);
         }
     }
 
@@ -95,6 +152,13 @@ impl App {
             streams: self.streams.count(),
             worker_sockets: self.worker_sockets.count(),
             responses: self.surface.responses.each_ref().map(|one| one.load(Ordering::Relaxed)),
+            limited: {
+                let counts = self.surface.limited.iter().map(|one| one.load(Ordering::Relaxed));
+                LIMITS.into_iter().zip(counts).collect()
+            },
+            requests: Some(self.surface.requests.0.read(1_000_000.0)),
+            sign_ins_refused: self.surface.sign_ins_refused.load(Ordering::Relaxed),
+            logged: crate::telemetry::logged(),
             refusals: {
                 let (names, counts) = (self.handle.project_names(), self.surface.refusals());
                 let count = |slot| counts.get(&slot).copied().unwrap_or_default();
@@ -165,5 +229,7 @@ fn process() -> Process {
         });
     let resident_bytes = resident();
     let open = std::fs::read_dir("/proc/self/fd").ok();
-    Process { cpu_seconds, resident_bytes, open_fds: open.map(|files| files.count() as u64) }
+    let open_fds = open.map(|files| files.count() as u64);
+    let max_fds = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+    Process { cpu_seconds, resident_bytes, open_fds, max_fds }
 }

@@ -29,7 +29,7 @@ use super::headers::{self, RequestId};
 use super::limit::{self, Counted};
 use super::serve::Answers;
 use super::{App, Failure, body, mcp, trace};
-use crate::outbound::traces::{Answered, Traces};
+use crate::outbound::traces::Answered;
 
 /// The largest body that a public endpoint reads, in bytes.
 const MAX_PUBLIC_BODY: usize = 8 * 1024;
@@ -103,8 +103,7 @@ impl Middleware {
         // The look-up costs next to nothing unless the peer is a trusted proxy.
         let address =
             app.as_ref().zip(peer).map(|(app, peer)| app.client_address(peer, request.headers()));
-        let traces = app.as_ref().and_then(|app| app.traces.as_ref());
-        let mut response = handle(router, edge, &budget, traces, request).await;
+        let mut response = handle(router, edge, &budget, app.as_deref(), request).await;
         if let Some(app) = &app {
             app.surface.answered(response.status());
         }
@@ -122,9 +121,10 @@ async fn handle(
     router: Router,
     edge: Edge,
     budget: &BodyBudget,
-    traces: Option<&Traces>,
+    app: Option<&App>,
     mut request: Request,
 ) -> Response {
+    let traces = app.and_then(|app| app.traces.as_ref());
     let (started, began) = (Instant::now(), SystemTime::now());
     let id = RequestId::of(request.headers());
     let method = request.method().clone();
@@ -152,6 +152,11 @@ async fn handle(
     let path = response.extensions_mut().remove::<MatchedPath>();
     response = adopt(response, &method);
     let duration = started.elapsed();
+    if let Some(app) = app
+        && !waits_for_work(path.as_ref())
+    {
+        app.surface.took(&response, duration);
+    }
     envelope::finish(&mut response, form, &id, duration, &method, &share);
     headers::stamp(response.headers_mut(), &id);
     if let (Some(traces), Some(place)) = (traces, place) {
@@ -169,6 +174,11 @@ async fn handle(
         "answered"
     );
     response
+}
+
+/// True for a route whose answer is that of a model.
+fn waits_for_work(path: Option<&MatchedPath>) -> bool {
+    path.is_some_and(|path| ["/v1/chat/completions", mcp::PATH].contains(&path.as_str()))
 }
 
 /// Rewrites the refusals that axum makes itself, in plain text or without a body, in the service's

@@ -185,6 +185,49 @@ async fn work_is_counted_and_a_restart_keeps_what_is_and_resets_what_was() {
 }
 
 #[tokio::test]
+async fn what_calls_an_operator_is_counted() {
+    let server = Server::with(&[("LIMITS_FREE__REQUESTS_PER_MINUTE", "2")]);
+    let client = server.client("operator").await;
+    let before = Scrape::of(&client).await;
+    assert_eq!(before.value("svc_queue_workers", &[("queue", "default")]), 0.0);
+    let mut worker = FakeWorker::connect(&server, &server.key("worker").await, 1).await;
+    client.submit(&json!({"prompt": "p"})).await;
+    worker.assignment().await;
+
+    let login = json!({"email": "admin@example.com", "password": "not the password"});
+    assert_eq!(client.post("/api/auth/login", &login).await.status, 401);
+    let admin = server.admin().await;
+    let key = json!({"name": "small", "role": "viewer", "plan": "free"});
+    let key = admin.post("/api/auth/keys", &key).await.expect(201);
+    let small = Client::new(&server.url, key["key"].as_str().expect("a key"));
+    let asked = [small.get("/api/tasks").await, small.get("/api/tasks").await];
+    assert!(asked.iter().all(|answer| answer.status == 200));
+    assert_eq!(small.get("/api/tasks").await.status, 429);
+
+    let target = json!({"task": {"prompt": "p", "queue": "nobody"}});
+    let schedule = json!({"name": "yearly", "cron": "0 0 1 1 *", "target": target});
+    let schedule = client.post("/api/schedules", &schedule).await.expect(201);
+    let run = format!("/api/schedules/{}/trigger", schedule["id"].as_str().expect("an id"));
+    client.post(&run, &json!({})).await.expect_ok();
+
+    let scrape = Scrape::of(&client).await;
+    assert_eq!(scrape.value("svc_queue_workers", &[("queue", "default")]), 1.0);
+    assert_eq!(scrape.value("svc_tasks_running", &[]), 1.0);
+    assert_eq!(scrape.value("svc_sign_ins_refused_total", &[]), 1.0);
+    assert_eq!(scrape.value("svc_http_limited_total", &[("limit", "requests")]), 1.0);
+    assert_eq!(scrape.value("svc_http_limited_total", &[("limit", "waiting")]), 0.0);
+    let started = [("outcome", "started")];
+    assert_eq!(scrape.value("svc_schedule_occurrences_total", &started), 1.0);
+    let requests = "svc_http_request_seconds_count";
+    assert!(scrape.value(requests, &[]) > before.value(requests, &[]));
+    assert_eq!(
+        scrape.value("svc_log_events_total", &[("level", "error")]),
+        before.value("svc_log_events_total", &[("level", "error")])
+    );
+    assert!(scrape.value("process_max_fds", &[]) > scrape.value("process_open_fds", &[]));
+}
+
+#[tokio::test]
 async fn failed_attempts_lost_leases_and_deliveries_are_counted() {
     let server = Server::with(&[
         ("WEBHOOKS__ALLOW", "127.0.0.1/32"),

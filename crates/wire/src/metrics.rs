@@ -5,6 +5,9 @@
 //!                                   summaries by hand ─┘
 //! ```
 
+mod projects;
+mod surface;
+
 use std::fmt::{self, Write};
 use std::time::Duration;
 
@@ -30,6 +33,14 @@ pub struct Server {
     pub worker_sockets: u64,
     /// Answers by the first digit of their status, from 1xx to 5xx.
     pub responses: [u64; 5],
+    /// Requests that were refused with 429, by the limit.
+    pub limited: Vec<(&'static str, u64)>,
+    /// The time from a request to the head of its answer.
+    pub requests: Option<Distribution>,
+    /// Sign-ins that were refused.
+    pub sign_ins_refused: u64,
+    /// Errors and warnings that were logged.
+    pub logged: [u64; 2],
     /// Requests of each project that were refused with 429 and with 503.
     pub refusals: Vec<(String, [u64; 2])>,
     /// Bytes of the store: journal, rows.
@@ -77,6 +88,8 @@ pub struct Process {
     pub resident_bytes: Option<u64>,
     /// Open files and sockets.
     pub open_fds: Option<u64>,
+    /// The most files and sockets that may be open.
+    pub max_fds: Option<u64>,
 }
 
 /// The two forms of the text.
@@ -255,6 +268,11 @@ impl Scrape {
             "Decisions about held outputs.",
             by("decision", &self.figures.decisions),
         )?;
+        sheet.counter(
+            "svc_schedule_occurrences",
+            "Occurrences of schedules, by what became of them.",
+            by("outcome", &self.figures.occurrences),
+        )?;
         let deliveries = self.figures.deliveries.iter();
         let deliveries = deliveries
             .map(|(kind, outcome, count)| ([("kind", *kind), ("outcome", *outcome)], *count));
@@ -262,66 +280,6 @@ impl Scrape {
             "svc_deliveries",
             "Attempts to deliver a mail or a webhook; failed ones are repeated, dead ones are not.",
             deliveries,
-        )
-    }
-
-    /// The figures of each project.
-    #[expect(clippy::cast_precision_loss, reason = "exact up to 2^53")]
-    fn projects(&self, sheet: &mut ScrapeEncoder<'_, '_>) -> Result<(), fmt::Error> {
-        let projects = || {
-            let projects = self.figures.projects.iter();
-            projects.map(|(name, figures)| (("project", name.as_str()), figures))
-        };
-        let entries = projects().flat_map(|(project, figures)| {
-            let entries = figures.entries.iter();
-            entries.map(move |(status, count)| ([project, ("status", *status)], *count))
-        });
-        sheet.counter(
-            "svc_project_tasks",
-            "Entries of tasks of a project into each status.",
-            entries,
-        )?;
-        let tokens = projects().flat_map(|(project, figures)| {
-            let each = [("input", figures.input), ("output", figures.output)];
-            each.map(|(kind, count)| ([project, ("kind", kind)], count))
-        });
-        sheet.counter(
-            "svc_project_tokens",
-            "Tokens of answers of a project, by direction.",
-            tokens,
-        )?;
-        sheet.counter(
-            "svc_project_cost_usd",
-            "Cost of answers of a project in US dollars, by the price table.",
-            projects().map(|(project, figures)| ([project], figures.cost)),
-        )?;
-        let webhooks = projects().flat_map(|(project, figures)| {
-            let outcomes = figures.webhooks.iter();
-            outcomes.map(move |(outcome, count)| ([project, ("outcome", *outcome)], *count))
-        });
-        sheet.counter(
-            "svc_project_webhooks",
-            "Attempts to deliver a webhook of a project; failed ones are repeated, dead ones are not.",
-            webhooks,
-        )?;
-        let refusals = self.server.refusals.iter().flat_map(|(name, [rate, busy])| {
-            let each = [("429", *rate), ("503", *busy)];
-            each.map(|(status, count)| ([("project", name.as_str()), ("status", status)], count))
-        });
-        sheet.counter(
-            "svc_project_refusals",
-            "Requests of a project that were refused because of a limit (429) or of load (503).",
-            refusals,
-        )?;
-        sheet.gauge(
-            "svc_project_queue_depth",
-            "Tasks of a project that are ready and wait for a worker.",
-            projects().map(|(project, figures)| ([project], figures.depth as f64)),
-        )?;
-        sheet.gauge(
-            "svc_project_tasks_running",
-            "Tasks of a project that are with a worker.",
-            projects().map(|(project, figures)| ([project], figures.running as f64)),
         )
     }
 
@@ -341,6 +299,11 @@ impl Scrape {
             queues().map(|(queue, figures)| {
                 ([("queue", queue.as_str())], figures.oldest.as_secs_f64())
             }),
+        )?;
+        sheet.gauge(
+            "svc_queue_workers",
+            "Connected workers that serve a queue and are not silent.",
+            queues().map(|(queue, figures)| ([("queue", queue.as_str())], figures.workers as f64)),
         )?;
         let waiting = || {
             queues().flat_map(|(queue, figures)| {
@@ -374,6 +337,11 @@ impl Scrape {
                 figures.workers_active,
             ),
             (
+                "svc_tasks_running",
+                "Tasks that are with a worker.",
+                figures.projects.iter().map(|(_, project)| project.running).sum(),
+            ),
+            (
                 "svc_paused",
                 "1 while everything is paused and no task is leased, else 0.",
                 u64::from(figures.paused),
@@ -403,149 +371,6 @@ impl Scrape {
             "Syncs of the journal; one sync commits many batches.",
             &figures.store_syncs,
         )
-    }
-
-    /// The server as its operating system and its clients see it.
-    #[expect(clippy::cast_precision_loss, reason = "exact up to 2^53")]
-    #[expect(clippy::too_many_lines, reason = "a list of series")]
-    fn surface(&self, sheet: &mut ScrapeEncoder<'_, '_>) -> Result<(), fmt::Error> {
-        let Server { responses, store_bytes, disk, process, .. } = &self.server;
-        let classes = ["1xx", "2xx", "3xx", "4xx", "5xx"].into_iter().zip(responses);
-        sheet.counter(
-            "svc_http_responses",
-            "Answers to requests, by the class of their status.",
-            classes.map(|(class, count)| ([("class", class)], *count)),
-        )?;
-        for (name, help, value) in [
-            (
-                "svc_http_connections",
-                "Open connections, sockets included.",
-                self.server.connections as f64,
-            ),
-            (
-                "svc_event_streams",
-                "Open event streams and sockets of clients.",
-                self.server.streams as f64,
-            ),
-            ("svc_worker_sockets", "Open sockets of workers.", self.server.worker_sockets as f64),
-            (
-                "svc_uptime_seconds",
-                "Time since the start of the process.",
-                self.server.uptime.as_secs_f64(),
-            ),
-            (
-                "process_start_time_seconds",
-                "Start of the process, in Unix time.",
-                self.server.started,
-            ),
-        ] {
-            sheet.gauge_of(name, help, value)?;
-        }
-        let [exported, dropped] = &self.server.spans;
-        sheet.counter_of(
-            "svc_spans_exported",
-            "Spans of traces that the receiver has taken.",
-            exported,
-        )?;
-        sheet.counter_of("svc_spans_dropped", "Spans of traces that were lost: the queue was full, or the receiver did not take them.", dropped)?;
-        let certificates = self.server.certificates.iter();
-        sheet.gauge(
-            "svc_certificate_expires_seconds",
-            "Time left of a certificate of the server; negative once it is over.",
-            certificates.map(|(name, left)| ([("certificate", *name)], *left as f64)),
-        )?;
-        let keys = self.figures.key_ends.iter();
-        sheet.gauge(
-            "svc_key_expires_seconds",
-            "Time left of an API key; negative for a day once it is over.",
-            keys.map(|key| {
-                let labels =
-                    [("key", key.id.as_str()), ("name", key.name.as_str()), ("role", key.role)];
-                (labels, key.left_seconds)
-            }),
-        )?;
-        let parts = ["journal", "rows"].into_iter().zip(store_bytes);
-        sheet.gauge(
-            "svc_store_bytes",
-            "Bytes of the store's files.",
-            parts.map(|(part, bytes)| ([("part", part)], *bytes as f64)),
-        )?;
-        if let Some([free, all]) = *disk {
-            sheet.gauge_of(
-                "svc_disk_free_bytes",
-                "Free bytes of the file system that holds the data directory.",
-                free as f64,
-            )?;
-            sheet.gauge_of(
-                "svc_disk_size_bytes",
-                "Size of the file system that holds the data directory.",
-                all as f64,
-            )?;
-        }
-        if let Some(backup) = &self.server.backup {
-            if let Some([from, to]) = backup.restorable {
-                sheet.gauge_of(
-                    "svc_restorable_from_seconds",
-                    "First moment that the last backup restores, in Unix time: its end.",
-                    from,
-                )?;
-                sheet.gauge_of(
-                    "svc_restorable_to_seconds",
-                    "Last moment that the last backup and the archive behind it restore, in Unix time.",
-                    to,
-                )?;
-            }
-            if let Some(archived) = backup.archived {
-                sheet.gauge_of(
-                    "svc_archive_continuous",
-                    "1 while the archive of the journal continues the last backup without a gap, 0 otherwise.",
-                    f64::from(u8::from(archived)),
-                )?;
-            }
-        }
-        if let Some(cluster) = &self.server.cluster {
-            let nodes = ["active", "standby", "lost"].into_iter().zip(cluster.nodes);
-            sheet.gauge(
-                "svc_cluster_nodes",
-                "Nodes of the cluster, by status.",
-                nodes.map(|(status, count)| ([("status", status)], count as f64)),
-            )?;
-            sheet.gauge_of(
-                "svc_cluster_partitions_owned",
-                "Partitions, of 256, that a living node owns.",
-                cluster.partitions_owned as f64,
-            )?;
-            sheet.gauge_of(
-                "svc_cluster_term_left_seconds",
-                "Time left of the active node's term, unless it is renewed.",
-                cluster.term_left.as_secs_f64(),
-            )?;
-        }
-        if let Some(seconds) = process.cpu_seconds {
-            sheet.counter_of("process_cpu_seconds", "Processor time of the process.", &seconds)?;
-        }
-        if let Some(bytes) = process.resident_bytes {
-            sheet.gauge_of(
-                "process_resident_memory_bytes",
-                "Memory of the process.",
-                bytes as f64,
-            )?;
-        }
-        if let Some(count) = process.open_fds {
-            sheet.gauge_of(
-                "process_open_fds",
-                "Open files and sockets of the process.",
-                count as f64,
-            )?;
-        }
-        let version = [("version", env!("CARGO_PKG_VERSION"))];
-        let mut info = sheet.0.encode_descriptor(
-            "svc_build",
-            "Version of the server.",
-            None,
-            MetricType::Info,
-        )?;
-        info.encode_info(&version)
     }
 }
 
@@ -662,6 +487,7 @@ mod tests {
             retries: vec![("TASK_TIMEOUT", 1)],
             failures: Vec::new(),
             decisions: vec![("approved", 1)],
+            occurrences: vec![("failed", 2)],
             deliveries: vec![("mail", "dead", 1)],
             commits: zero,
             approvals_pending: 7,

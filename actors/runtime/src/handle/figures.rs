@@ -7,6 +7,7 @@ use callboard_domain::Error;
 use callboard_domain::budget::Money;
 use callboard_domain::execution;
 use callboard_domain::id::{Environment, Mode};
+use callboard_domain::schedule;
 use callboard_domain::task::{EndingCode, Status};
 use tokio::sync::mpsc;
 
@@ -48,6 +49,7 @@ impl Node {
             let (sum, age) = unaffordable.entry(label).or_default();
             (*sum, *age) = (*sum + count, now.since(oldest).max(*age));
         }
+        let workers = self.workers_by_queue();
         let queues = metrics.queues.all().map(|(name, figures)| {
             let (depth, oldest) = depths.get(name).copied().unwrap_or_default();
             let (unaffordable, oldest_unaffordable) =
@@ -62,6 +64,7 @@ impl Node {
                 oldest_unaffordable,
                 waits: figures.waits.read(1_000.0),
                 lost: figures.lost.get(),
+                workers: workers.get(name).copied().unwrap_or_default(),
             };
             (name.to_owned(), queue)
         });
@@ -111,6 +114,10 @@ impl Node {
             failures: named(&metrics.failures, codes),
             decisions: named(&metrics.decisions, DECISIONS),
             deliveries: deliveries.collect(),
+            occurrences: named(
+                &metrics.occurrences,
+                schedule::Outcome::ALL.map(schedule::Outcome::as_str),
+            ),
             commits: metrics.commits.read(1_000_000.0),
             approvals_pending,
             workers_active: self.actors.workers.reachable(self.kernel.ports.clock.moment()) as u64,
@@ -123,6 +130,16 @@ impl Node {
             store_batches: store.batches,
             store_syncs: store.syncs,
         }
+    }
+
+    /// The workers that serve each queue. A queue that is served has its series from then on.
+    fn workers_by_queue(&self) -> BTreeMap<String, u64> {
+        let (mut workers, queues) = (BTreeMap::new(), &self.observers.metrics.queues);
+        for queue in self.actors.workers.queues_served(self.kernel.ports.clock.moment()) {
+            queues.of(&queue);
+            *workers.entry(queues.label(&queue).to_owned()).or_default() += 1;
+        }
+        workers
     }
 
     /// Every queue that is awake, after all messages that it was sent so far.

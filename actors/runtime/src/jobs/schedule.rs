@@ -171,8 +171,12 @@ impl Activation<ScheduleItem> {
         self.commit(row, rows).await
     }
 
-    fn rows_of_run(&self, row: &ScheduleRow, run: &RunRow) -> Vec<Op> {
-        schedules::rows_of_run(self.address.environment, row, run)
+    pub(super) fn rows_of_run(&self, row: &ScheduleRow, run: &RunRow) -> Vec<Op> {
+        let environment = self.address.environment;
+        if environment.is_live() {
+            self.node.observers.metrics.occurrences[run.outcome as usize].add(1);
+        }
+        schedules::rows_of_run(environment, row, run)
     }
 
     async fn commit(&mut self, row: ScheduleRow, mut rows: Vec<Op>) -> Done {

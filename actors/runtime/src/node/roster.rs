@@ -105,6 +105,18 @@ impl Workers {
         views.values().filter(is_reachable).count()
     }
 
+    /// The queues of these workers, once for each of them.
+    pub(crate) fn queues_served(&self, now: Monotonic) -> Vec<String> {
+        let views = self.views();
+        let queues = views.values().flat_map(|view| {
+            let view = view.lock().unwrap_or_else(PoisonError::into_inner);
+            let counts = view.environment.is_live() && view.worker.is_reachable(now);
+            let profile = view.worker.profile.as_ref().filter(|_| counts);
+            profile.map_or_else(Vec::new, |profile| profile.queues.clone())
+        });
+        queues.collect()
+    }
+
     /// True if one of the workers of an environment passes the test. Cheaper than a list, which copies every worker.
     pub(crate) fn any(&self, environment: Environment, test: impl Fn(&Worker) -> bool) -> bool {
         self.views().values().any(|view| {

@@ -21,13 +21,14 @@ use callboard_domain::delivery;
 use callboard_domain::execution;
 use callboard_domain::id::Environment;
 use callboard_domain::machine::Step;
+use callboard_domain::schedule;
 use callboard_domain::task::{self, EndingCode, Request, Status, Task};
 use callboard_domain::unit::Change;
 
 use crate::kernel::environments::PerEnvironment;
 use labels::Labels;
-pub use numbers::Distribution;
-use numbers::{Counter, Histogram, Summary};
+use numbers::{Counter, Summary};
+pub use numbers::{Distribution, Histogram};
 
 /// The quantiles of durations.
 pub const QUANTILES: [f64; 3] = [0.5, 0.9, 0.99];
@@ -72,6 +73,8 @@ pub(crate) struct Metrics {
     pub(crate) failures: [Counter; EndingCode::ALL.len()],
     pub(crate) decisions: [Counter; DECISIONS.len()],
     pub(crate) deliveries: [[Counter; OUTCOMES.len()]; NOTIFICATIONS.len()],
+    /// Occurrences of schedules of production, by outcome.
+    pub(crate) occurrences: [Counter; schedule::Outcome::ALL.len()],
     pub(crate) commits: Histogram,
 }
 
@@ -136,6 +139,7 @@ impl Metrics {
             failures: Default::default(),
             decisions: Default::default(),
             deliveries: Default::default(),
+            occurrences: Default::default(),
             commits: Histogram::new(COMMIT_BOUNDS),
         }
     }
@@ -309,6 +313,8 @@ pub struct Figures {
     pub decisions: Vec<(&'static str, u64)>,
     /// Attempts of deliveries, by kind and result.
     pub deliveries: Vec<(&'static str, &'static str, u64)>,
+    /// Occurrences of schedules, by outcome.
+    pub occurrences: Vec<(&'static str, u64)>,
     /// The time that each awaited commit took.
     pub commits: Distribution,
     /// Approvals that wait for a decision, expired ones too.
@@ -402,6 +408,8 @@ pub struct Queue {
     pub waits: Distribution,
     /// Leases that ended because their worker was lost.
     pub lost: u64,
+    /// Connected workers that serve the queue and are not silent.
+    pub workers: u64,
 }
 
 /// A queue as it is.

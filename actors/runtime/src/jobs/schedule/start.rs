@@ -164,7 +164,7 @@ impl Activation<ScheduleItem> {
         row.plan = order.plan();
         let run =
             RunRow { started: Some(started), ..RunRow::of(at, Outcome::Started, self.node.wall()) };
-        let mut rows = schedules::rows_of_run(environment, &row, &run);
+        let mut rows = self.rows_of_run(&row, &run);
         rows.extend(schedules::put(environment, &row));
         let submission = Submission {
             environment,
@@ -196,7 +196,7 @@ impl Activation<ScheduleItem> {
         let mut run = RunRow::of(at, Outcome::Failed, self.node.wall());
         run.error = Some(error.to_string());
         if let Some(row) = self.next(which) {
-            let rows = schedules::rows_of_run(self.address.environment, &row, &run);
+            let rows = self.rows_of_run(&row, &run);
             self.commit(row, rows).await?;
         }
         Ok(run)

@@ -24,7 +24,7 @@ impl Counter {
 
 /// The number of values up to each bound, and their sum.
 #[derive(Debug)]
-pub(crate) struct Histogram {
+pub struct Histogram {
     bounds: &'static [u64],
     /// The counts, one more than bounds: the last is of the values beyond.
     counts: Box<[Counter]>,
@@ -44,19 +44,23 @@ pub struct Distribution {
 }
 
 impl Histogram {
-    pub(crate) fn new(bounds: &'static [u64]) -> Self {
+    /// No value yet.
+    #[must_use]
+    pub fn new(bounds: &'static [u64]) -> Self {
         let counts = (0..=bounds.len()).map(|_| Counter::default()).collect();
         Self { bounds, counts, sum: Counter::default() }
     }
 
-    pub(crate) fn record(&self, value: u64) {
+    /// Adds a value.
+    pub fn record(&self, value: u64) {
         let bucket = self.bounds.partition_point(|bound| *bound < value);
         self.counts[bucket].add(1);
         self.sum.add(value);
     }
 
     /// The counts and the sum in seconds; `second` is a second in the unit of the values.
-    pub(crate) fn read(&self, second: f64) -> Distribution {
+    #[must_use]
+    pub fn read(&self, second: f64) -> Distribution {
         #[expect(clippy::cast_precision_loss, reason = "exact for 250 years")]
         let seconds = |value: u64| value as f64 / second;
         let bounds = self.bounds.iter().map(|bound| seconds(*bound)).chain([f64::INFINITY]);
