@@ -39,7 +39,8 @@ impl Server {
         Self::with(&[])
     }
 
-    /// A server on a fresh directory, with settings such as `("WORKER__LEASE", "2s")`.
+    /// A server on a fresh directory, with settings such as `("WORKER__LEASE", "2s")`, and with variables of other
+    /// programs such as `("$LD_PRELOAD", "…")`.
     pub(crate) fn with(settings: &[(&str, &str)]) -> Self {
         Self::of(PROGRAM.as_ref(), settings)
     }
@@ -203,7 +204,8 @@ fn launch(
     }
     for (name, value) in settings {
         credentials::keep_setting(name, value);
-        let name = format!("CALLBOARD_{name}");
+        let name =
+            name.strip_prefix('$').map_or_else(|| format!("CALLBOARD_{name}"), str::to_owned);
         if value == UNSET {
             command.env_remove(name)
         } else {
