@@ -107,7 +107,7 @@ async fn soak(place: &mut Clocked, admin: &str) {
     site.close();
     // A start takes the clock as it is: waits that began by a clock that was ahead end by one that is further ahead.
     place.set_all(AHEAD);
-    place.restart_all(&[]).await;
+    place.restart_all(&[]);
     site.moved(place.urls());
     limits::limit_models(&asker, false, 0).await;
     limits::lift(&asker, &access).await;
@@ -140,7 +140,7 @@ async fn misfortune(place: &mut Clocked, site: &Site, random: &mut Random) {
         tokio::time::sleep(Duration::from_millis(pause as u64)).await;
         if !keeps && begun.elapsed() > length * 2 / 3 {
             keeps = true;
-            place.restart_all(&[("RETENTION__ENDED", "1d"), ("RETENTION__HISTORY", "1d")]).await;
+            place.restart_all(&[("RETENTION__ENDED", "1d"), ("RETENTION__HISTORY", "1d")]);
             site.keep();
             ends_at = length.max(begun.elapsed() + length / 4);
         } else {
@@ -196,16 +196,18 @@ fn tell(site: &Site) {
 
 /// The end of each item whose submission was acknowledged is told by a webhook, which holds up its removal.
 async fn all_is_told(site: &Site) {
-    let mut untold = Vec::new();
-    for _ in 0..300 {
+    let untold = || {
         let ledger = site.ledger();
-        untold = ledger.made.iter().filter(|id| !ledger.ends.contains_key(*id)).cloned().collect();
-        drop(ledger);
-        if untold.is_empty() {
+        let untold = ledger.made.iter().filter(|id| !ledger.ends.contains_key(*id));
+        untold.cloned().collect::<Vec<_>>()
+    };
+    for _ in 0..300 {
+        if untold().is_empty() {
             return;
         }
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
+    let untold = untold();
     panic!("the end of {} items is not told, such as {:?}", untold.len(), untold.first());
 }
 
@@ -286,7 +288,7 @@ async fn nothing_is_left(place: &mut Clocked, asker: &Asker, before: &Rows) {
         asker.ask("DELETE", &path, &Value::Null, "").await;
     }
     place.set_all(2 * AHEAD);
-    place.restart_all(&[("RETENTION__ENDED", "1s"), ("RETENTION__HISTORY", "1s")]).await;
+    place.restart_all(&[("RETENTION__ENDED", "1s"), ("RETENTION__HISTORY", "1s")]);
     asker.site.moved(place.urls());
     let begun = Instant::now();
     for path in ["/api/tasks?limit=1", "/api/plans/executions?limit=1", "/api/hitl?limit=1"] {

@@ -231,9 +231,9 @@ pub(super) async fn steward(site: Arc<Site>, access: Arc<Access>, seed: u64) {
     let (asker, mut random) = (Asker::new(&site, &access.admin), Random::new(seed));
     while site.is_open() {
         tokio::time::sleep(Duration::from_secs(1)).await;
-        let seen = budgets(&asker).await;
+        let amounts = budgets(&asker).await;
         for budget in access.budgets.iter().filter(|budget| budget.is_tight) {
-            let it = &seen[&budget.id];
+            let it = &amounts[&budget.id];
             let (limit, taken) =
                 (amount(it, "limit"), amount(it, "spent") + amount(it, "reserved"));
             if budget.rule != "alert" && taken > limit + 1e-6 {

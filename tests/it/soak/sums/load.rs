@@ -53,9 +53,9 @@ pub(super) fn begin(site: &Arc<Site>, access: &Arc<Access>, seed: u64) -> JoinSe
 
 impl Seat {
     /// Waits a while; whether to make more then.
-    async fn makes(&mut self, every: u64) -> bool {
-        let pause = every / 2 + self.random.below(every as usize) as u64;
-        tokio::time::sleep(Duration::from_millis(pause)).await;
+    async fn makes(&mut self, every: usize) -> bool {
+        let pause = every / 2 + self.random.below(every);
+        tokio::time::sleep(Duration::from_millis(pause as u64)).await;
         self.count += 1;
         self.asker.site.is_open()
     }
@@ -164,12 +164,16 @@ impl Seat {
             }
             let task = self.task();
             let Some(id) = self.made("/api/tasks", &task, &key).await else { continue };
-            if self.one_in(10) {
-                self.asker.ask("DELETE", &format!("/api/tasks/{id}"), &Value::Null, "").await;
-            } else if self.one_in(10) {
-                let path = format!("/api/tasks/{id}/retry");
-                let answer = self.asker.post(&path, &Value::Null, &self.key("retry")).await;
-                self.note(&answer);
+            match self.random.below(10) {
+                0 => {
+                    self.asker.ask("DELETE", &format!("/api/tasks/{id}"), &Value::Null, "").await;
+                }
+                1 => {
+                    let path = format!("/api/tasks/{id}/retry");
+                    let answer = self.asker.post(&path, &Value::Null, &self.key("retry")).await;
+                    self.note(&answer);
+                }
+                _ => {}
             }
         }
     }

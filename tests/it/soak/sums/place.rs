@@ -114,7 +114,7 @@ impl Clocked {
 
     pub(super) async fn suffer(&mut self, fault: Fault) {
         match fault {
-            Fault::Kill(node) => self.restart(node, &[]).await,
+            Fault::Kill(node) => self.restart(node, &[]),
             Fault::Step(node, seconds) => self.step(node, seconds),
             Fault::Cut(way) => {
                 let Place::Two(cluster) = &self.place else { return };
@@ -126,17 +126,19 @@ impl Clocked {
     }
 
     /// Kills a node, and starts it again with these settings beside its own.
-    pub(super) async fn restart(&mut self, node: usize, settings: &[(&str, &str)]) {
+    pub(super) fn restart(&mut self, node: usize, settings: &[(&str, &str)]) {
         let node = &mut self.nodes()[node];
         node.kill();
-        settings.iter().for_each(|(name, value)| node.set(name, value));
+        for (name, value) in settings {
+            node.set(name, value);
+        }
         tokio::task::block_in_place(|| node.restart());
     }
 
     /// Kills all nodes, and starts them again with these settings beside their own.
-    pub(super) async fn restart_all(&mut self, settings: &[(&str, &str)]) {
+    pub(super) fn restart_all(&mut self, settings: &[(&str, &str)]) {
         for node in 0..self.offsets.len() {
-            self.restart(node, settings).await;
+            self.restart(node, settings);
         }
     }
 

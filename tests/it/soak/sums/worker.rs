@@ -151,15 +151,14 @@ impl Worker {
             "assign" => self.begin(lease, frame),
             "ack" => {
                 let call = self.calls.remove(&lease);
-                let again = call.is_some_and(|call| call.sent > 1);
+                // One that is not held any more was sent again, and both were acknowledged.
+                let again = call.is_none_or(|call| call.sent > 1);
                 let result = frame["result"].as_str().unwrap_or_default();
                 self.site.ledger().acknowledged(&lease, result, again);
             }
             // Half of the calls are not stopped any more.
             "cancel" if self.random.below(2) == 0 => {
-                if self.calls.get(&lease).is_some_and(|call| call.sent == 0) {
-                    self.calls.remove(&lease);
-                }
+                self.calls.retain(|held, call| *held != lease || call.sent > 0);
             }
             "error" => self.site.ledger().fault(format!("a worker is told {frame}")),
             _ => {}
