@@ -1,5 +1,6 @@
 //! After the load every limit is whole again: as many tasks as it admits run at once, and not one more.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -8,8 +9,6 @@ use super::ledger::{About, Does};
 use super::limits::{self, Access, CALLS, NARROW, TIERS, UNFINISHED};
 use super::site::{Asker, Site};
 use crate::support::FakeWorker;
-
-use std::sync::Arc;
 
 /// The longest time until tasks that may run do.
 const PATIENCE: Duration = Duration::from_secs(10);
