@@ -1,14 +1,14 @@
 //! Several nodes on one PostgreSQL: real programs, killed, stopped and cut off.
 
-mod caller;
+pub(crate) mod caller;
 mod cells;
 mod chart;
 mod database;
 mod failures;
 mod load;
 mod migration;
-mod nodes;
-mod proxy;
+pub(crate) mod nodes;
+pub(crate) mod proxy;
 mod reset;
 mod rolling;
 mod sockets;

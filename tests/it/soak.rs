@@ -10,6 +10,7 @@
 
 pub(crate) mod gauges;
 mod load;
+mod sums;
 
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;

@@ -16,6 +16,7 @@ use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream};
 
+pub(crate) mod clock;
 pub(crate) mod credentials;
 pub(crate) mod small_disk;
 
@@ -40,7 +41,8 @@ impl Server {
         Self::with(&[])
     }
 
-    /// A server on a fresh directory, with settings such as `("WORKER__LEASE", "2s")`.
+    /// A server on a fresh directory, with settings such as `("WORKER__LEASE", "2s")`, and with variables of other
+    /// programs such as `("$LD_PRELOAD", "…")`.
     pub(crate) fn with(settings: &[(&str, &str)]) -> Self {
         Self::of(PROGRAM.as_ref(), settings)
     }
@@ -218,7 +220,8 @@ fn launch(
     }
     for (name, value) in settings {
         credentials::keep_setting(name, value);
-        let name = format!("CALLBOARD_{name}");
+        let name =
+            name.strip_prefix('$').map_or_else(|| format!("CALLBOARD_{name}"), str::to_owned);
         if value == UNSET {
             command.env_remove(name)
         } else {

@@ -9,7 +9,6 @@
 //! and the machine's disagree; the last chapters set the clock under a running server.
 
 mod alerts;
-mod clock;
 mod first;
 mod fourth;
 mod life;

@@ -416,6 +416,8 @@ pub(crate) mod term {
     pub(crate) const HELD: u8 = 4;
     /// The batch that the task is of, by its number.
     pub(crate) const BATCH: u8 = 5;
+    /// Set if the task was cancelled, and an earlier attempt was paid for: it has no `completedAt`.
+    pub(crate) const CANCELLED_PAID: u8 = 6;
 }
 
 /// The index terms of executions.

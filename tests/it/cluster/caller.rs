@@ -11,17 +11,17 @@ use crate::support::{Answer, credentials};
 const PAUSE: Duration = Duration::from_millis(40);
 
 /// A call: its method and path, its body, and its idempotency key; null and an empty key stand for none.
-pub(super) type Call<'a> = ((&'a str, &'a str), &'a Value, &'a str);
+pub(crate) type Call<'a> = ((&'a str, &'a str), &'a Value, &'a str);
 
 #[derive(Clone)]
-pub(super) struct Caller {
+pub(crate) struct Caller {
     http: reqwest::Client,
     token: String,
 }
 
 impl Caller {
     /// A client that waits this long for an answer.
-    pub(super) fn new(token: &str, timeout: Duration) -> Self {
+    pub(crate) fn new(token: &str, timeout: Duration) -> Self {
         credentials::keep(token);
         let http =
             crate::support::plain_http().timeout(timeout).pool_idle_timeout(Duration::from_secs(5));
@@ -29,17 +29,17 @@ impl Caller {
     }
 
     /// The same client with another token.
-    pub(super) fn with_token(&self, token: &str) -> Self {
+    pub(crate) fn with_token(&self, token: &str) -> Self {
         Self { http: self.http.clone(), token: token.to_owned() }
     }
 
-    pub(super) fn request(&self, method: &str, url: &str) -> RequestBuilder {
+    pub(crate) fn request(&self, method: &str, url: &str) -> RequestBuilder {
         let request = self.http.request(method.parse().expect("a method"), url);
         request.bearer_auth(&self.token)
     }
 
     /// The answer of the node at this address, or the error of the connection.
-    pub(super) async fn once(
+    pub(crate) async fn once(
         &self,
         node: &str,
         ((method, path), body, key): Call<'_>,
@@ -52,7 +52,7 @@ impl Caller {
 
     /// The first answer that is neither a 503 nor a broken connection. `node` gives the address for each
     /// try.
-    pub(super) async fn ask(&self, node: impl Fn() -> String, call: Call<'_>) -> Answer {
+    pub(crate) async fn ask(&self, node: impl Fn() -> String, call: Call<'_>) -> Answer {
         loop {
             // A submission whose client has left may be pending at a node that is cut off.
             if let Ok(answer) = self.once(&node(), call).await

@@ -11,29 +11,29 @@ use super::proxy::Proxy;
 use crate::support::{ADMIN, Answer, Client, FakeWorker, PASSWORD, PROGRAM, Server, credentials};
 
 /// The term of every node.
-pub(super) const TERM: Duration = Duration::from_secs(2);
+pub(crate) const TERM: Duration = Duration::from_secs(2);
 
-pub(super) struct Cluster {
-    pub(super) nodes: Vec<Server>,
-    pub(super) proxy: Proxy,
-    pub(super) postgres: Postgres,
-    pub(super) database: String,
-    pub(super) token: String,
+pub(crate) struct Cluster {
+    pub(crate) nodes: Vec<Server>,
+    pub(crate) proxy: Proxy,
+    pub(crate) postgres: Postgres,
+    pub(crate) database: String,
+    pub(crate) token: String,
     caller: Caller,
 }
 
 impl Cluster {
-    pub(super) async fn start(count: usize) -> Self {
+    pub(crate) async fn start(count: usize) -> Self {
         Self::with(count, &[]).await
     }
 
     /// Nodes with further settings. Node 0 reaches the database through the proxy.
-    pub(super) async fn with(count: usize, settings: &[(&str, &str)]) -> Self {
+    pub(crate) async fn with(count: usize, settings: &[(&str, &str)]) -> Self {
         Self::of(PROGRAM.as_ref(), count, settings).await
     }
 
     /// The same, with the program of another version.
-    pub(super) async fn of(program: &Path, count: usize, settings: &[(&str, &str)]) -> Self {
+    pub(crate) async fn of(program: &Path, count: usize, settings: &[(&str, &str)]) -> Self {
         callboard_common::tls::install_provider();
         let postgres = Postgres::start();
         let database = postgres.database();
@@ -46,7 +46,7 @@ impl Cluster {
     }
 
     /// Two nodes on a primary with a synchronous standby.
-    pub(super) async fn replicated(settings: &[(&str, &str)]) -> (Self, Postgres) {
+    pub(crate) async fn replicated(settings: &[(&str, &str)]) -> (Self, Postgres) {
         callboard_common::tls::install_provider();
         let postgres = Postgres::start();
         let database = postgres.database();
@@ -86,7 +86,7 @@ impl Cluster {
     }
 
     /// The data of an answer of this node, which is asked until it answers with a success.
-    pub(super) async fn ask(
+    pub(crate) async fn ask(
         &self,
         node: usize,
         (method, path): (&str, &str),
@@ -112,24 +112,24 @@ impl Cluster {
         panic!("{method} {path} is not answered with a success: {refusal}")
     }
 
-    pub(super) async fn submit(&self, node: usize, prompt: &str) -> String {
+    pub(crate) async fn submit(&self, node: usize, prompt: &str) -> String {
         let body = json!({"prompt": prompt});
         let made = self.ask(node, ("POST", "/api/tasks"), &body, prompt).await;
         made["id"].as_str().expect("an id").to_owned()
     }
 
-    pub(super) async fn get(&self, node: usize, path: &str) -> Value {
+    pub(crate) async fn get(&self, node: usize, path: &str) -> Value {
         self.ask(node, ("GET", path), &Value::Null, "").await
     }
 
-    pub(super) async fn metrics(&self, node: usize) -> String {
+    pub(crate) async fn metrics(&self, node: usize) -> String {
         let call = self.caller.request("GET", &format!("{}/metrics", self.nodes[node].url));
         let answer = call.send().await.expect("an answer");
         answer.text().await.expect("a text")
     }
 
     /// The number of tasks in a list at a node.
-    pub(super) async fn total(&self, node: usize) -> usize {
+    pub(crate) async fn total(&self, node: usize) -> usize {
         let client = Client::new(&self.nodes[node].url, &self.token);
         let page = client.get("/api/tasks?limit=1").await;
         let total = page.body["pagination"]["total"].as_u64().expect("a number");
@@ -137,7 +137,7 @@ impl Cluster {
     }
 
     /// The active node and its identifier, in the view of `node`.
-    pub(super) async fn active_with_id(&self, node: usize) -> (usize, String) {
+    pub(crate) async fn active_with_id(&self, node: usize) -> (usize, String) {
         let nodes = self.get(node, "/api/cluster").await;
         let nodes = nodes.as_array().expect("nodes");
         let active = nodes.iter().find(|node| node["status"] == "active");
@@ -147,24 +147,24 @@ impl Cluster {
         (number.expect("one of ours"), active["id"].as_str().expect("an id").to_owned())
     }
 
-    pub(super) async fn active(&self, node: usize) -> usize {
+    pub(crate) async fn active(&self, node: usize) -> usize {
         self.active_with_id(node).await.0
     }
 
     /// A key of this role.
-    pub(super) async fn key(&self, node: usize, role: &str) -> String {
+    pub(crate) async fn key(&self, node: usize, role: &str) -> String {
         let body = json!({"name": role, "role": role});
         let made = self.ask(node, ("POST", "/api/auth/keys"), &body, "").await;
         made["key"].as_str().expect("a key").to_owned()
     }
 
-    pub(super) async fn worker(&self, node: usize) -> FakeWorker {
+    pub(crate) async fn worker(&self, node: usize) -> FakeWorker {
         let key = self.key(node, "worker").await;
         FakeWorker::connect_to(&self.nodes[node].url, &key, 2).await
     }
 
     /// A value in the database.
-    pub(super) fn sql(&self, sql: &str) -> String {
+    pub(crate) fn sql(&self, sql: &str) -> String {
         self.postgres.psql(&self.database, sql).expect("the database answers")
     }
 }
@@ -177,7 +177,7 @@ impl Drop for Cluster {
     }
 }
 
-pub(super) fn signal(pid: u32, name: &str) {
+pub(crate) fn signal(pid: u32, name: &str) {
     let sent = std::process::Command::new("kill").args([name, &pid.to_string()]).status();
     assert!(sent.expect("kill runs").success());
 }

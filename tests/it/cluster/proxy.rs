@@ -8,7 +8,7 @@ use tokio::sync::watch;
 
 /// The state of the connections through a proxy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Way {
+pub(crate) enum Way {
     /// Bytes pass both ways.
     Open,
     /// Bytes pass to the database, and none come back.
@@ -17,14 +17,14 @@ pub(super) enum Way {
     Cut,
 }
 
-pub(super) struct Proxy {
-    pub(super) port: u16,
+pub(crate) struct Proxy {
+    pub(crate) port: u16,
     way: watch::Sender<Way>,
 }
 
 impl Proxy {
     /// A proxy in front of the database's socket, on a thread of its own: a test blocks while a node starts.
-    pub(super) fn start(socket: PathBuf) -> Self {
+    pub(crate) fn start(socket: PathBuf) -> Self {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
         let port = listener.local_addr().expect("an address").port();
         listener.set_nonblocking(true).expect("a socket");
@@ -37,7 +37,7 @@ impl Proxy {
         Self { port, way }
     }
 
-    pub(super) fn set(&self, way: Way) {
+    pub(crate) fn set(&self, way: Way) {
         self.way.send_replace(way);
     }
 }

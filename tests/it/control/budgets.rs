@@ -242,3 +242,32 @@ async fn a_result_counts_when_it_comes_and_while_a_reviewer_holds_it() {
         assert_eq!(refused.refused(400), "VALIDATION_ERROR", "{query}");
     }
 }
+
+/// Before: usage left it out, and the budgets had it.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_failed_attempt_has_cost_is_in_the_usage_of_a_task_that_is_cancelled() {
+    let (server, _prices) = server();
+    let key = server.key("worker").await;
+    let (admin, operator) = (server.admin().await, server.client("operator").await);
+    let budget_id = create(&admin, 10.0, "alert").await;
+    let mut worker = FakeWorker::connect(&server, &key, 1).await;
+    let mut paid = task(6);
+    paid["retry"] = json!({"backoffMs": 300_000});
+    let id = operator.submit(&paid).await;
+    let assigned = worker.assignment().await;
+    worker
+        .send(json!({
+            "type": "fail", "lease": assigned["lease"], "retryable": true,
+            "error": {"code": "PROVIDER_ERROR", "message": "it fails"}, "usage": {"input": 1, "output": 5},
+        }))
+        .await;
+    worker.receive("ack").await;
+    operator.delete(&format!("/api/tasks/{id}")).await.expect_ok();
+    assert_eq!(operator.task(&id).await["usage"]["totalCost"], 5.0);
+    assert_eq!(budget(&operator, &budget_id).await["spent"], 5.0);
+    let usage = operator.get("/api/usage?groupBy=model").await.expect_ok();
+    assert_eq!((&usage["total"]["tasks"], &usage["total"]["totalCost"]), (&json!(1), &json!(5.0)));
+    let before = "groupBy=model&from=2026-01-01T00:00:00Z&to=2026-01-02T00:00:00Z";
+    let usage = operator.get(&format!("/api/usage?{before}")).await.expect_ok();
+    assert_eq!(usage["total"]["tasks"], 0);
+}

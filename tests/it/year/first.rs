@@ -5,8 +5,8 @@ use std::process::Stdio;
 
 use serde_json::Value;
 
-use super::clock::Clock;
 use super::life::{Year, free_port, home, script};
+use crate::support::clock::Clock;
 use crate::support::{ADMIN, Client, PASSWORD, Server, UNSET, credentials, until};
 
 /// An empty directory becomes a server with an admin, a worker, a scrape and a backup.

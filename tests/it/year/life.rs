@@ -10,10 +10,10 @@ use serde_json::Value;
 use tokio::process::Child;
 
 use super::alerts::Alerts;
-use super::clock::Clock;
 use crate::cli::program::{Ended, Home};
 use crate::mail::Post;
 use crate::metrics::Scrape;
+use crate::support::clock::Clock;
 use crate::support::{ADMIN, Client, PASSWORD, PROGRAM, Server, UNSET, credentials, until};
 
 /// How long all is well between two states, for the rules: longer than any of them looks back.

@@ -11,11 +11,11 @@ use callboard_domain::query::Instants;
 use callboard_domain::spending::day_of;
 use callboard_domain::task::Task;
 use callboard_domain::{Error, Rule, Timestamp};
-use callboard_store::{Order, Query, Store};
+use callboard_store::{Filter, Order, Query, Store};
 
 use super::{TOGETHER, approvals, together};
 use crate::read::unreadable;
-use crate::tables::{self, sort};
+use crate::tables::{self, sort, term};
 
 /// The most tasks that one request looks at.
 pub const MAX_TASKS: u64 = if cfg!(test) { 5 } else { 100_000 };
@@ -179,7 +179,8 @@ pub(crate) async fn of(
     Ok(Usages { groups, truncated, total })
 }
 
-/// The tasks that may have spent within a time: those that ended in it, and those whose result was held in it.
+/// The tasks that may have spent within a time: those that ended in it, those whose result was held in it, and those
+/// that were cancelled after a paid attempt, of which the index does not know when.
 async fn candidates(
     store: &dyn Store,
     environment: Environment,
@@ -187,14 +188,18 @@ async fn candidates(
     to: Timestamp,
 ) -> Result<Vec<u128>, callboard_store::Error> {
     let within = Instants { after: Some(from), before: Some(to) };
+    let of_time = |value| tables::instants_filter(value, within).into_iter().collect();
+    let tasks = tables::task_list(environment);
+    let cancelled = vec![Filter::AnyOf(term::CANCELLED_PAID, vec![Box::from([])])];
     let mut found = BTreeSet::new();
-    for (list, value) in [
-        (tables::task_list(environment), sort::COMPLETED_AT),
-        (tables::approval_list(environment), approvals::SINCE),
+    for (list, filters) in [
+        (tasks, of_time(sort::COMPLETED_AT)),
+        (tables::approval_list(environment), of_time(approvals::SINCE)),
+        (tasks, cancelled),
     ] {
         let query = Query {
             list,
-            filters: tables::instants_filter(value, within).into_iter().collect(),
+            filters,
             order: Order::Document,
             descending: false,
             offset: 0,

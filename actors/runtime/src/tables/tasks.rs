@@ -187,6 +187,9 @@ fn entry(environment: Environment, task: &Task) -> Entry {
     if let task::State::AwaitingApproval { .. } = task.state {
         terms.push((term::HELD, Box::from([])));
     }
+    if matches!(task.state, task::State::Cancelled { .. }) && task.result.is_some() {
+        terms.push((term::CANCELLED_PAID, Box::from([])));
+    }
     terms.extend(super::batch_terms(term::BATCH, spec.origin.rows));
     let mut sort = [None; 2];
     sort[sort::PRIORITY] = Some(u64::from(task.priority()));
