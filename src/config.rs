@@ -25,6 +25,7 @@ use callboard_domain::event::EventName;
 use callboard_domain::id::ProjectId;
 use callboard_domain::model_limits::ModelLimits;
 use callboard_domain::rate::Quotas;
+use callboard_domain::share::ProjectWeight;
 use callboard_domain::worker::ConfidenceTrust;
 use callboard_store::postgres::Address;
 use ipnet::IpNet;
@@ -191,6 +192,8 @@ pub struct OfProject {
     pub webhooks_allow: Vec<IpNet>,
     /// Environment variables that its plans and templates may use.
     pub env_allow: Vec<String>,
+    /// Its weight among the projects that share the server.
+    pub weight: ProjectWeight,
 }
 
 /// `[limits]`.

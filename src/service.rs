@@ -527,6 +527,7 @@ fn settings(config: &Config, signing_keys: SigningKeys) -> Result<Settings, Erro
         }),
         env_allow: config.templates.env_allow.clone(),
         projects: config.projects.iter().map(of_project).collect(),
+        weights: config.projects.iter().map(|(id, project)| (*id, project.weight)).collect(),
         built_in: templates::built_in(&config.templates.env_allow)
             .map_err(|e| failed("a built-in template is not valid")(&e))?,
     })

@@ -13,6 +13,7 @@ use callboard_domain::event::EventName;
 use callboard_domain::id::ProjectId;
 use callboard_domain::model_limits::{MAX_LIMIT, ModelLimits};
 use callboard_domain::rate::{Quota, Quotas, Tier};
+use callboard_domain::share::ProjectWeight;
 
 use super::error::{Error, Place};
 use super::rule;
@@ -176,7 +177,10 @@ pub(super) fn projects(source: &mut Source) -> Result<BTreeMap<ProjectId, OfProj
         let webhooks_allow = source.optional(&section, "webhooks_allow", rule::list(rule::network));
         let webhooks_allow = webhooks_allow?.unwrap_or_default();
         let env_allow = source.optional(&section, "env_allow", rule::list(rule::text));
-        let of_project = OfProject { webhooks_allow, env_allow: env_allow?.unwrap_or_default() };
+        let weight = source.optional(&section, "weight", rule::whole(10..=1_000))?;
+        let weight = weight.map_or_else(ProjectWeight::default, ProjectWeight::percent);
+        let env_allow = env_allow?.unwrap_or_default();
+        let of_project = OfProject { webhooks_allow, env_allow, weight };
         let id = name.parse().ok().filter(|id| *id != ProjectId::DEFAULT).ok_or_else(|| Error {
             place: source.first_place(&section),
             says: format!(

@@ -157,8 +157,10 @@ fn limited((model, limits): (&String, &ModelLimits)) -> String {
 }
 
 fn allowed((id, project): (&ProjectId, &OfProject)) -> String {
-    let OfProject { webhooks_allow, env_allow } = project;
-    format!("{id}: webhooks_allow {}; env_allow {}", list(webhooks_allow), list(env_allow))
+    let OfProject { webhooks_allow, env_allow, weight } = project;
+    let (networks, variables) = (list(webhooks_allow), list(env_allow));
+    let weight = weight.as_percent();
+    format!("{id}: webhooks_allow {networks}; env_allow {variables}; weight {weight}")
 }
 
 fn off() -> String {

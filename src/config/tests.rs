@@ -478,15 +478,16 @@ fn a_model_has_limits_in_a_section_of_its_name() {
 #[test]
 fn a_project_is_given_networks_and_variables_by_its_identifier() {
     let id = "prj_00000000000000000000000001";
-    let file =
-        format!("[projects.{id}]\nwebhooks_allow = [\"10.0.0.0/8\"]\nenv_allow = [\"TEAM\"]\n");
+    let file = format!(
+        "[projects.{id}]\nwebhooks_allow = [\"10.0.0.0/8\"]\nenv_allow = [\"TEAM\"]\nweight = 200\n"
+    );
     let config = load(Some(&file), &[]).expect("it is right");
     let (found, given) = config.projects.first_key_value().expect("one");
     assert_eq!((found.to_string().as_str(), given.env_allow.len()), (id, 1));
     assert_eq!(given.webhooks_allow[0].to_string(), "10.0.0.0/8");
     let shown = config.shown();
     let shown = shown.iter().find(|(name, _)| *name == "projects").expect("it is shown");
-    assert_eq!(shown.1, format!("{id}: webhooks_allow 10.0.0.0/8; env_allow TEAM"));
+    assert_eq!(shown.1, format!("{id}: webhooks_allow 10.0.0.0/8; env_allow TEAM; weight 200"));
     for name in ["search", "default", "prj_00000000000000000000000000"] {
         assert_refused(
             &format!("[projects.{name}]\nenv_allow = []\n"),

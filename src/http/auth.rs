@@ -87,7 +87,7 @@ pub(super) async fn guard(
     };
     let is_public = matches!(access, Some(Access::Public));
     if let Some(share) = request.extensions().get::<Share>() {
-        share.of(who, is_public, app.handle.project_count());
+        share.of(who, is_public, app.handle.sharing(who.project()));
     }
     if is_public && let Some(edge) = request.extensions_mut().get_mut::<Edge>() {
         *edge = edge.public();

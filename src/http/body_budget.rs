@@ -17,12 +17,12 @@
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::pin::pin;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU16, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use callboard_domain::Error;
 use callboard_domain::id::Slot;
-use callboard_domain::share::Room;
+use callboard_domain::share::{ProjectWeight, Room};
 use tokio::sync::Notify;
 
 use super::body::MAX_BODY;
@@ -44,7 +44,7 @@ pub(super) struct BodyBudget {
     public: Arc<Pool>,
     answers: Arc<Pool>,
     /// The number of projects, as the last request knew it.
-    projects: Arc<AtomicUsize>,
+    projects: Arc<Projects>,
 }
 
 /// The room of an answer that is not sent yet; dropping it gives the room back.
@@ -62,12 +62,47 @@ impl Drop for AnswerPermit {
     }
 }
 
+/// The projects that share a pool, as the last request of each knew them.
+#[derive(Debug)]
+struct Projects {
+    count: AtomicUsize,
+    /// The weight of each, in percent.
+    weights: Box<[AtomicU16]>,
+}
+
+impl Default for Projects {
+    fn default() -> Self {
+        let usual = || AtomicU16::new(ProjectWeight::default().as_percent());
+        Self { count: AtomicUsize::new(0), weights: (0..Slot::COUNT).map(|_| usual()).collect() }
+    }
+}
+
+impl Projects {
+    fn know(&self, count: usize, project: Option<Slot>, weight: ProjectWeight) {
+        self.count.store(count, Ordering::Relaxed);
+        if let Some(project) = project {
+            let percent = &self.weights[usize::from(project.number())];
+            percent.store(weight.as_percent(), Ordering::Relaxed);
+        }
+    }
+
+    fn room(&self, project: Option<Slot>, free: usize) -> Room {
+        let percent = project.map(|project| &self.weights[usize::from(project.number())]);
+        let weight = percent.map(|percent| ProjectWeight::percent(percent.load(Ordering::Relaxed)));
+        Room {
+            projects: self.count.load(Ordering::Relaxed),
+            free,
+            weight: weight.unwrap_or_default(),
+        }
+    }
+}
+
 #[derive(Debug)]
 struct Pool {
     free: usize,
     limit: usize,
     limit_of_one: usize,
-    projects: Arc<AtomicUsize>,
+    projects: Arc<Projects>,
     held: Mutex<Held>,
     /// An answer was sent; streams that wait for room may ask again.
     given_back: Notify,
@@ -102,7 +137,7 @@ struct Taken {
 impl BodyBudget {
     /// A budget of so many bytes.
     pub(super) fn new(bytes: usize) -> Self {
-        let projects = Arc::<AtomicUsize>::default();
+        let projects = Arc::<Projects>::default();
         let pool = |free, limit: usize, least| {
             let limit_of_one = (limit / 4).max(least);
             let (held, given_back) = (Mutex::default(), Notify::new());
@@ -131,7 +166,7 @@ impl Share {
     #[cfg(test)]
     pub(crate) fn tested(edge: super::Edge) -> Self {
         let share = BodyBudget::new(edge.bodies_max_bytes).share();
-        share.of(Counted::address([192, 0, 2, 1].into()), false, 1);
+        share.of(Counted::address([192, 0, 2, 1].into()), false, (1, ProjectWeight::default()));
         share
     }
 
@@ -140,9 +175,14 @@ impl Share {
     }
 
     /// Assigns the request to this account, or to this address at a public endpoint, before a byte
-    /// is read. `projects` is the number of projects now.
-    pub(super) fn of(&self, one: Counted, is_public: bool, projects: usize) {
-        self.budget.projects.store(projects, Ordering::Relaxed);
+    /// is read. `projects` is the number of projects now, `weight` that of the account's.
+    pub(super) fn of(
+        &self,
+        one: Counted,
+        is_public: bool,
+        (projects, weight): (usize, ProjectWeight),
+    ) {
+        self.budget.projects.know(projects, one.project(), weight);
         let mut taken = self.taken();
         taken.one = Some(one);
         if is_public {
@@ -251,8 +291,7 @@ impl Pool {
     fn has_room(&self, held: &Held, one: Option<Counted>, bytes: usize) -> bool {
         let project = one.and_then(Counted::project);
         let of_project = project.and_then(|project| held.by_project.get(&project));
-        let projects = self.projects.load(Ordering::Relaxed);
-        let room = Room { projects, free: self.limit.saturating_sub(held.all) };
+        let room = self.projects.room(project, self.limit.saturating_sub(held.all));
         room.fits(of_project.copied().unwrap_or_default(), bytes)
     }
 
@@ -327,7 +366,7 @@ mod tests {
 
     fn share(budget: &BodyBudget, one: Counted, is_public: bool) -> Share {
         let share = budget.share();
-        share.of(one, is_public, 1);
+        share.of(one, is_public, (1, ProjectWeight::default()));
         share
     }
 
@@ -358,7 +397,7 @@ mod tests {
             share.of(
                 Counted::Account(project, Account::Key(KeyId::from_u128(key))),
                 false,
-                projects,
+                (projects, ProjectWeight::default()),
             );
             share
         };

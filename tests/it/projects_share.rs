@@ -52,6 +52,14 @@ async fn working(server: &Server, key: &str) {
     worker.run(|task| Ok(task["prompt"].as_str().unwrap_or_default().to_owned()));
 }
 
+/// Tasks whose webhooks go to so many hosts.
+async fn flood(client: &Client, hosts: usize, port: u16) {
+    for host in 0..hosts {
+        let url = format!("http://127.1.{}.{}:{port}/", host / 200, host % 200 + 1);
+        client.submit(&json!({"prompt": "p", "callbackUrl": url})).await;
+    }
+}
+
 #[tokio::test]
 async fn webhooks_of_a_project_do_not_wait_for_the_many_slow_hosts_of_another_one() {
     const HOSTS: usize = 400;
@@ -64,10 +72,7 @@ async fn webhooks_of_a_project_do_not_wait_for_the_many_slow_hosts_of_another_on
     let root = server.admin().await;
     let (port, taken) = silent_host().await;
     working(&server, &key(&root, "default", "worker").await).await;
-    for host in 0..HOSTS {
-        let url = format!("http://127.1.{}.{}:{port}/", host / 200, host % 200 + 1);
-        root.submit(&json!({"prompt": "p", "callbackUrl": url})).await;
-    }
+    flood(&root, HOSTS, port).await;
     until("three quarters are taken", async || taken.load(Ordering::SeqCst) >= 96).await;
 
     let receiver = TcpListener::bind("127.0.0.1:0").await.expect("a port");
@@ -78,6 +83,23 @@ async fn webhooks_of_a_project_do_not_wait_for_the_many_slow_hosts_of_another_on
     receiver.accept().await.expect("the webhook comes");
     let taken = taken.load(Ordering::SeqCst);
     assert!(taken < HOSTS, "before it came {taken} of the others, which are all");
+}
+
+#[tokio::test]
+async fn a_project_with_half_the_weight_sends_fewer_webhooks_at_once() {
+    let mut server = Server::with(&[("LIMITS_ENTERPRISE__REQUESTS_PER_MINUTE", "100000")]);
+    let light = project(&server.admin().await, "light").await;
+    let section = "webhooks_allow = [\"127.0.0.0/8\"]\nweight = 50\n";
+    restart(&mut server, &format!("[projects.{light}]\n{section}"));
+    let root = server.admin().await;
+    let (port, taken) = silent_host().await;
+    working(&server, &key(&root, &light, "worker").await).await;
+    let client = Client::new(&server.url, &key(&root, &light, "admin").await);
+    flood(&client, 100, port).await;
+    // One and a half times the 52 that are left of 128.
+    until("its share is taken", async || taken.load(Ordering::SeqCst) >= 76).await;
+    let waiting = client.get("/api/webhooks/deliveries?limit=1").await.expect_ok();
+    assert_eq!((taken.load(Ordering::SeqCst), waiting.as_array().map(Vec::len)), (76, Some(1)));
 }
 
 #[tokio::test]

@@ -1,6 +1,6 @@
 //! The share of a pool that one project may take (docs/reference/limits.md).
 //!
-//! A project may hold three times as much as is free. One that takes all that it gets has three quarters, and the
+//! A project may hold three times as much as is free, or another multiple if the settings weigh it. One that takes all that it gets has three quarters, and the
 //! others find a quarter; several that do so have equal shares, and each leaves a place for the next. A server with one
 //! project has no such bound.
 
@@ -14,6 +14,32 @@ pub struct Room {
     pub projects: usize,
     /// The amount that nobody holds.
     pub free: usize,
+    /// The weight of the project.
+    pub weight: ProjectWeight,
+}
+
+/// The weight of a project, in percent of the usual one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ProjectWeight(u16);
+
+impl ProjectWeight {
+    /// The weight of this many percent.
+    #[must_use]
+    pub const fn percent(percent: u16) -> Self {
+        Self(percent)
+    }
+
+    /// The percent.
+    #[must_use]
+    pub const fn as_percent(self) -> u16 {
+        self.0
+    }
+}
+
+impl Default for ProjectWeight {
+    fn default() -> Self {
+        Self(100)
+    }
 }
 
 impl Room {
@@ -22,7 +48,8 @@ impl Room {
     #[must_use]
     pub const fn fits(self, held: usize, more: usize) -> bool {
         let Some(left) = self.free.checked_sub(more) else { return false };
-        self.projects < 2 || held == 0 || held + more <= TIMES * left
+        let most = TIMES * left * self.weight.0 as usize / 100;
+        self.projects < 2 || held == 0 || held + more <= most
     }
 }
 
@@ -37,7 +64,8 @@ mod tests {
             let before = held.clone();
             for at in 0..flooding {
                 let free = 1_000 - held.iter().sum::<usize>();
-                held[at] += usize::from(Room { projects, free }.fits(held[at], 1));
+                let room = Room { projects, free, weight: ProjectWeight::default() };
+                held[at] += usize::from(room.fits(held[at], 1));
             }
             if held == before {
                 return held;
@@ -54,9 +82,22 @@ mod tests {
     }
 
     #[test]
+    fn a_weight_moves_the_bound() {
+        let most = |weight: u16| {
+            let weight = ProjectWeight::percent(weight);
+            (1..1_000)
+                .take_while(|held| Room { projects: 2, free: 1_000 - held, weight }.fits(*held, 1))
+                .count()
+                + 1
+        };
+        assert_eq!([most(10), most(50), most(100), most(400)], [230, 600, 750, 923]);
+    }
+
+    #[test]
     fn something_large_fits_if_nothing_else_is_held() {
-        assert!(Room { projects: 2, free: 10 }.fits(0, 10));
-        assert!(!Room { projects: 2, free: 10 }.fits(1, 9));
-        assert!(!Room { projects: 2, free: 10 }.fits(0, 11));
+        let room = Room { projects: 2, free: 10, weight: ProjectWeight::default() };
+        assert!(room.fits(0, 10));
+        assert!(!room.fits(1, 9));
+        assert!(!room.fits(0, 11));
     }
 }

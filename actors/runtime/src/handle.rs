@@ -37,11 +37,12 @@ use std::time::Duration;
 
 use callboard_domain::cost;
 use callboard_domain::digest::Digest;
-use callboard_domain::id::{Environment, FileId, TaskId};
+use callboard_domain::id::{Environment, FileId, Slot, TaskId};
 use callboard_domain::plan::compile_schema;
 use callboard_domain::problem::Problems;
 use callboard_domain::query::{Page, Tasks};
 use callboard_domain::schema::Schema;
+use callboard_domain::share::ProjectWeight;
 use callboard_domain::task::{Request, State, Task};
 use callboard_domain::worker::Monotonic;
 use callboard_domain::{Error, Timestamp};
@@ -359,10 +360,12 @@ impl Handle {
         subscribed.map_err(|error| unreadable(&error))
     }
 
-    /// The number of projects.
+    /// The number of projects, and the weight of one among them.
     #[must_use]
-    pub fn project_count(&self) -> usize {
-        self.node.kernel.environments.projects()
+    pub fn sharing(&self, project: Option<Slot>) -> (usize, ProjectWeight) {
+        let environments = &self.node.kernel.environments;
+        let weight = project.map(|project| environments.weight(project));
+        (environments.projects(), weight.unwrap_or_default())
     }
 
     /// Computes for `account`: here and now if `weight` is `None`, else on another thread once it is its turn.

@@ -35,6 +35,7 @@ use callboard_domain::queue::Ready;
 use callboard_domain::rate::Quotas;
 use callboard_domain::retention;
 use callboard_domain::session::signing::SigningKeys;
+use callboard_domain::share::ProjectWeight;
 use callboard_domain::task::{Inputs, LeaseId, LeaseToken, State as TaskState, Task};
 use callboard_domain::template::Template;
 use callboard_domain::trace::{TraceContext, span_of_attempt, span_of_task};
@@ -106,6 +107,8 @@ pub struct Settings {
     pub env_allow: Vec<String>,
     /// Those of other projects.
     pub projects: BTreeMap<ProjectId, AllowedVariables>,
+    /// The weights of projects that have another than the usual one.
+    pub weights: BTreeMap<ProjectId, ProjectWeight>,
     /// The templates that come with the service.
     pub built_in: Vec<Template>,
     /// The settings for approvals.

@@ -87,6 +87,11 @@ impl System {
         }
         let unread = |error: callboard_store::Error| NotStarted(error.to_string());
         let mut count = system.node.recover().await.map_err(unread)?;
+        for (project, weight) in &system.node.settings.weights {
+            if let Some(slot) = system.node.state.accounts.slot_of(*project) {
+                system.node.kernel.environments.set_weight(slot, *weight);
+            }
+        }
         let environments = system.node.environments();
         for &environment in &*environments {
             count += batch::recover(&system.node, environment).await.map_err(unread)?;

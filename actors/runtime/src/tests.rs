@@ -83,6 +83,7 @@ pub(crate) fn settings() -> Settings {
         task_defaults: Arc::new(TaskDefaults { model: "m".into(), ..TaskDefaults::default() }),
         env_allow: Vec::new(),
         projects: BTreeMap::new(),
+        weights: BTreeMap::new(),
         built_in: Vec::new(),
         refresh_token: Duration::from_hours(30 * 24),
         signing_keys: SigningKeys::new(SigningKeyId::of("a key")),

@@ -354,6 +354,7 @@ impl Whole {
             }),
             env_allow: Vec::new(),
             projects: BTreeMap::new(),
+            weights: BTreeMap::new(),
             built_in: Vec::new(),
             keep_audit: None,
             webhooks: WebhookPolicy { events: Vec::new(), waits: Arc::new([]) },

@@ -2,42 +2,66 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 
 use callboard_domain::id::{Environment, Slot};
+use callboard_domain::share::{ProjectWeight, Room};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 /// The production and the sandbox of each project.
 #[derive(Debug)]
-pub(crate) struct Environments(RwLock<Arc<[Environment]>>);
+pub(crate) struct Environments {
+    known: RwLock<Arc<[Environment]>>,
+    /// The weight of each project, in percent.
+    weights: Box<[AtomicU16]>,
+}
 
 impl Default for Environments {
     fn default() -> Self {
-        Self(RwLock::new(Slot::DEFAULT.environments().into()))
+        let usual = || AtomicU16::new(ProjectWeight::default().as_percent());
+        let weights = (0..Slot::COUNT).map(|_| usual()).collect();
+        Self { known: RwLock::new(Slot::DEFAULT.environments().into()), weights }
     }
 }
 
 impl Environments {
     /// All of them, in order.
     pub(crate) fn all(&self) -> Arc<[Environment]> {
-        Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.known.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// The number of projects.
     pub(crate) fn projects(&self) -> usize {
-        self.0.read().unwrap_or_else(PoisonError::into_inner).len() / 2
+        self.known.read().unwrap_or_else(PoisonError::into_inner).len() / 2
+    }
+
+    /// The weight of a project among those that share a pool.
+    pub(crate) fn weight(&self, project: Slot) -> ProjectWeight {
+        ProjectWeight::percent(self.weights[usize::from(project.number())].load(Ordering::Relaxed))
+    }
+
+    /// Sets the weight of a project.
+    pub(crate) fn set_weight(&self, project: Slot, weight: ProjectWeight) {
+        let percent = &self.weights[usize::from(project.number())];
+        percent.store(weight.as_percent(), Ordering::Relaxed);
+    }
+
+    /// The room for a project in a pool of which so much is free.
+    pub(crate) fn room(&self, project: Slot, free: usize) -> Room {
+        Room { projects: self.projects(), free, weight: self.weight(project) }
     }
 
     /// Adds those of a project.
     pub(crate) fn put(&self, project: Slot) {
-        let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
         let all: BTreeSet<_> = known.iter().copied().chain(project.environments()).collect();
         *known = all.into_iter().collect();
     }
 
     /// Takes those of a project out.
     pub(crate) fn take(&self, project: Slot) {
-        let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
         *known = known.iter().copied().filter(|one| one.slot() != project).collect();
     }
 }

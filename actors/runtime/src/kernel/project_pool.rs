@@ -1,4 +1,4 @@
-//! A pool that the projects share by [`Room`]: the memory of submissions on their way to the disk, and that of outputs
+//! A pool that the projects share by [`Room`](callboard_domain::share::Room): the memory of submissions on their way to the disk, and that of outputs
 //! that are posted.
 //!
 //! ```text
@@ -11,7 +11,6 @@ use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use callboard_domain::id::Slot;
-use callboard_domain::share::Room;
 use tokio::sync::Notify;
 
 use crate::kernel::environments::Environments;
@@ -90,9 +89,9 @@ impl ProjectPool {
         amount: usize,
         is_first: bool,
     ) -> Option<PoolPermit> {
-        let (amount, projects) = (amount.min(self.limit), self.environments.projects());
+        let amount = amount.min(self.limit);
         let mut held = self.held();
-        let room = Room { projects, free: self.limit - held.all };
+        let room = self.environments.room(project, self.limit - held.all);
         let of_project = held.of(project);
         if amount > 0 && (of_project.waits != is_first || !room.fits(of_project.held, amount)) {
             return None;

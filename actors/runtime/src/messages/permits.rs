@@ -88,9 +88,13 @@ impl SendPermits {
         host: &str,
         delivery: DeliveryAddress,
     ) -> Option<SendPermit> {
-        let (project, projects) = (delivery.environment.slot(), self.environments.projects());
-        let host = self.turns().take(projects, (project, host), delivery)?;
+        let project = delivery.environment.slot();
+        let host = self.turns().take(self.rooms(), (project, host), delivery)?;
         Some(SendPermit { project, host, permits: Arc::clone(self) })
+    }
+
+    fn rooms(&self) -> impl Fn(Slot, usize) -> Room {
+        |project, free| self.environments.room(project, free)
     }
 
     fn turns(&self) -> MutexGuard<'_, FairQueue<DeliveryAddress>> {
@@ -100,9 +104,8 @@ impl SendPermits {
 
 impl Drop for SendPermit {
     fn drop(&mut self) {
-        let projects = self.permits.environments.projects();
         // The lock is free again before any waiter is notified.
-        let next = self.permits.turns().give_back(projects, self.project, &self.host);
+        let next = self.permits.turns().give_back(self.permits.rooms(), self.project, &self.host);
         for (project, host, address) in next {
             let permit = Self { project, host, permits: Arc::clone(&self.permits) };
             let deliveries = &self.permits.deliveries;
@@ -138,9 +141,14 @@ impl<A> FairQueue<A> {
         Self { free: in_all, per_host, projects: HashMap::new(), next: VecDeque::new() }
     }
 
-    /// The host's name if there is a permit; otherwise `who` waits. `projects` is their number.
-    fn take(&mut self, projects: usize, (slot, host): (Slot, &str), who: A) -> Option<Arc<str>> {
-        let room = Room { projects, free: self.free };
+    /// The host's name if there is a permit; otherwise `who` waits. `room` is that of a project, of so many that are free.
+    fn take(
+        &mut self,
+        room: impl Fn(Slot, usize) -> Room,
+        (slot, host): (Slot, &str),
+        who: A,
+    ) -> Option<Arc<str>> {
+        let room = room(slot, self.free);
         let project = self.projects.entry(slot).or_insert_with(Project::new);
         let name = match project.hosts.get_key_value(host) {
             Some((name, _)) => Arc::clone(name),
@@ -168,7 +176,7 @@ impl<A> FairQueue<A> {
     /// Takes a permit back; names the hosts and the deliveries that permits go to now.
     fn give_back(
         &mut self,
-        projects: usize,
+        room: impl Fn(Slot, usize) -> Room,
         slot: Slot,
         host: &Arc<str>,
     ) -> Vec<(Slot, Arc<str>, A)> {
@@ -183,16 +191,16 @@ impl<A> FairQueue<A> {
                 self.projects.remove(&slot);
             }
         }
-        self.grant(projects)
+        self.grant(room)
     }
 
     /// Gives the permits that are free to those who wait.
-    fn grant(&mut self, projects: usize) -> Vec<(Slot, Arc<str>, A)> {
+    fn grant(&mut self, room: impl Fn(Slot, usize) -> Room) -> Vec<(Slot, Arc<str>, A)> {
         let (mut granted, mut without_room) = (Vec::new(), 0);
         while without_room < self.next.len() {
             let Some(slot) = self.next.pop_front() else { break };
             let Some(project) = self.projects.get_mut(&slot) else { continue };
-            if !(Room { projects, free: self.free }).fits(project.held, 1) {
+            if !room(slot, self.free).fits(project.held, 1) {
                 self.next.push_back(slot);
                 without_room += 1;
                 continue;
@@ -245,21 +253,28 @@ impl<A> Project<A> {
 
 #[cfg(test)]
 mod tests {
+    use callboard_domain::share::ProjectWeight;
+
     use super::*;
 
     const A: Slot = Slot::DEFAULT;
     const B: Slot = Slot::new(1).expect("a slot");
+
+    /// The room among so many projects of the usual weight.
+    fn among(projects: usize) -> impl Fn(Slot, usize) -> Room {
+        move |_, free| Room { projects, free, weight: ProjectWeight::default() }
+    }
 
     /// The turns of a server with one project, whose permits are those of hosts.
     struct OfOne(FairQueue<i32>);
 
     impl OfOne {
         fn take(&mut self, host: &str, who: i32) -> Option<Arc<str>> {
-            self.0.take(1, (A, host), who)
+            self.0.take(among(1), (A, host), who)
         }
 
         fn give_back(&mut self, host: &Arc<str>) -> Option<(Arc<str>, i32)> {
-            let mut granted = self.0.give_back(1, A, host);
+            let mut granted = self.0.give_back(among(1), A, host);
             assert!(granted.len() < 2, "one permit goes to one");
             granted.pop().map(|(_, host, who)| (host, who))
         }
@@ -336,25 +351,27 @@ mod tests {
     #[test]
     fn a_project_with_many_slow_hosts_leaves_permits_for_another_one() {
         let mut turns = FairQueue::new(128, 8);
-        let flood: Vec<_> =
-            (0..10_000).filter_map(|who| turns.take(2, (A, &format!("h{who}")), who)).collect();
+        let flood: Vec<_> = (0..10_000)
+            .filter_map(|who| turns.take(among(2), (A, &format!("h{who}")), who))
+            .collect();
         assert_eq!(flood.len(), 96);
-        let of_b: Vec<_> = (0..8).filter_map(|who| turns.take(2, (B, "h0"), who)).collect();
+        let of_b: Vec<_> = (0..8).filter_map(|who| turns.take(among(2), (B, "h0"), who)).collect();
         assert_eq!(of_b.len(), 8, "the host of another project is not slow");
-        assert!(turns.take(2, (B, "h0"), 8).is_none());
-        let next = turns.give_back(2, A, &flood[0]);
+        assert!(turns.take(among(2), (B, "h0"), 8).is_none());
+        let next = turns.give_back(among(2), A, &flood[0]);
         assert_eq!(next, [], "A holds more than its share now");
-        assert_eq!(turns.give_back(2, B, &of_b[0]), [(B, "h0".into(), 8)]);
+        assert_eq!(turns.give_back(among(2), B, &of_b[0]), [(B, "h0".into(), 8)]);
     }
 
     #[test]
     fn what_a_project_with_more_than_its_share_gives_back_goes_to_the_other() {
         let mut turns = FairQueue::new(128, 128);
-        let mut of_a: Vec<_> = (0..200).filter_map(|who| turns.take(2, (A, "a"), who)).collect();
-        let of_b: Vec<_> = (0..200).filter_map(|who| turns.take(2, (B, "b"), who)).collect();
+        let mut of_a: Vec<_> =
+            (0..200).filter_map(|who| turns.take(among(2), (A, "a"), who)).collect();
+        let of_b: Vec<_> = (0..200).filter_map(|who| turns.take(among(2), (B, "b"), who)).collect();
         assert_eq!((of_a.len(), of_b.len(), turns.free), (96, 24, 8));
         let granted: Vec<_> =
-            of_a.drain(..50).flat_map(|host| turns.give_back(2, A, &host)).collect();
+            of_a.drain(..50).flat_map(|host| turns.give_back(among(2), A, &host)).collect();
         let (to_a, to_b) = granted.iter().partition::<Vec<_>, _>(|(slot, ..)| *slot == A);
         let (a, b) = (96 - 50 + to_a.len(), 24 + to_b.len());
         assert!(a.abs_diff(b) <= 2 && a + b + turns.free == 128, "equal shares: {a}, {b}");

@@ -14,7 +14,6 @@ use std::time::Duration;
 
 use callboard_domain::Error;
 use callboard_domain::id::Slot;
-use callboard_domain::share::Room;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
@@ -175,7 +174,7 @@ impl Pool {
         }
         let held = of_project.map_or(0, |project| project.bytes);
         let free = MAX_BYTES.saturating_sub(state.bytes);
-        let room = Room { projects: self.environments.projects(), free };
+        let room = self.environments.room(project, free);
         if state.bytes > 0 && !room.fits(held, bytes) {
             return Err(Error::Unavailable(
                 "too many requests wait for a processor: send this again in a few seconds",
