@@ -17,6 +17,7 @@ import tempfile
 import threading
 import time
 
+from cells import measure, processor
 from flood import EMAIL, PASSWORD, percentile, resident, start
 
 TEMPLATE = {
@@ -38,6 +39,9 @@ class Server:
     def kill(self):
         self.process.kill()
         self.process.wait()
+
+    def processor(self):
+        return processor([self.process.pid])
 
     def resident(self):
         return resident(self.process)
@@ -89,6 +93,27 @@ def timed(run):
     began = time.monotonic()
     result = run()
     return time.monotonic() - began, result
+
+
+def compare(server, key, template, count=10_000):
+    """The server's processor time for rows of a batch, and for the same executions by deploy."""
+    text = "A mail about a parcel, which came late and was wet. " * 4
+    began = server.processor()
+    rows = "id,text\n" + "".join(f"row-{n},{text}\n" for n in range(count))
+    path = f"/api/batches?templateId={template}&keyColumn=id&concurrency=1000&name=compared"
+    batch = server.ask("POST", path, key, rows.encode(), "text/csv")
+    while server.ask("GET", f"/api/batches/{batch['id']}", key)["progress"]["completed"] < count:
+        time.sleep(0.5)
+    of_batch = (server.processor() - began) / count
+    idle = lambda: server.ask("GET", "/api/plans/executions?status=running&limit=1", key) == []
+    deploy = (f"/api/templates/{template}/deploy", {"input": {"id": "row", "text": text}})
+    began = server.processor()
+    rate, _ = measure([(server.address, key)], deploy, 16, 10)
+    while not idle():
+        time.sleep(0.5)
+    of_deploy = (server.processor() - began) / (rate * 11)
+    print(f"a row of a batch takes {of_batch * 1000:.2f} ms of processor, the same by deploy {of_deploy * 1000:.2f}: "
+          f"{of_batch / of_deploy:.2f} times")
 
 
 def main():
@@ -143,6 +168,7 @@ def main():
             wanted = {f"row-{n}" for n in range(count)}
             same = len(keys) == count and set(keys) == wanted
             print(f"each row once: {same}; the most memory {server.most:.0f} MB")
+            compare(server, own, template)
             return 0 if same else 1
         finally:
             server.kill()

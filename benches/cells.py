@@ -263,4 +263,5 @@ def main():
             postgres.end()
 
 
-main()
+if __name__ == "__main__":
+    main()
