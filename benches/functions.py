@@ -30,7 +30,7 @@ worker.run()
 TYPESCRIPT = """
 import { Worker } from "%s/sdk/typescript/dist/worker.js";
 const worker = new Worker({ queues: ["default"], concurrency: 128 });
-worker.function("nothing", {}, async () => null);
+worker.function("nothing", { args: { type: "object" }, output: { type: "null" } }, async () => null);
 await worker.run();
 """ % ROOT
 
