@@ -1,8 +1,8 @@
 //! The share of a pool that one project may take (docs/reference/limits.md).
 //!
-//! A project may hold three times as much as is free, or another multiple if the settings weigh it. One that takes all that it gets has three quarters, and the
-//! others find a quarter; several that do so have equal shares, and each leaves a place for the next. A server with one
-//! project has no such bound.
+//! A project may hold three times as much as is free, or another multiple if the settings weigh it. One that takes all
+//! that it gets has three quarters, and the others find a quarter; several that do so have equal shares, and each leaves
+//! a place for the next. A server with one project has no such bound.
 
 /// The most that a project may hold, as a multiple of what is free.
 const TIMES: usize = 3;

@@ -172,11 +172,15 @@ impl Activation<ScheduleItem> {
     }
 
     pub(super) fn rows_of_run(&self, row: &ScheduleRow, run: &RunRow) -> Vec<Op> {
-        let environment = self.address.environment;
-        if environment.is_live() {
-            self.node.observers.metrics.occurrences[run.outcome as usize].add(1);
+        self.count(run.outcome);
+        schedules::rows_of_run(self.address.environment, row, run)
+    }
+
+    /// Counts an occurrence, if it is one of production.
+    pub(super) fn count(&self, outcome: Outcome) {
+        if self.address.environment.is_live() {
+            self.node.observers.metrics.occurrences[outcome as usize].add(1);
         }
-        schedules::rows_of_run(environment, row, run)
     }
 
     async fn commit(&mut self, row: ScheduleRow, mut rows: Vec<Op>) -> Done {

@@ -141,7 +141,7 @@ impl<A> FairQueue<A> {
         Self { free: in_all, per_host, projects: HashMap::new(), next: VecDeque::new() }
     }
 
-    /// The host's name if there is a permit; otherwise `who` waits. `room` is that of a project, of so many that are free.
+    /// The host's name if there is a permit; otherwise `who` waits. `room` is a project's among so many.
     fn take(
         &mut self,
         room: impl Fn(Slot, usize) -> Room,

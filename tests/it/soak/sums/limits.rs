@@ -1,4 +1,4 @@
-//! What is limited: accounts of several tiers, queues, models, and two hundred budgets; and a steward, who looks at the
+//! The limits: accounts of several tiers, queues, models, and two hundred budgets; and a steward, who looks at the
 //! budgets and raises what is used up.
 
 use std::collections::BTreeMap;
@@ -270,7 +270,7 @@ pub(super) async fn wrong_budgets(asker: &Asker, access: &Access) -> Vec<String>
     wrong
 }
 
-/// What is reserved in all budgets.
+/// The amount that is reserved in all budgets.
 pub(super) async fn reserved(asker: &Asker) -> f64 {
     budgets(asker).await.values().map(|budget| amount(budget, "reserved")).sum()
 }

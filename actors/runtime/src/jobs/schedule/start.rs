@@ -164,7 +164,8 @@ impl Activation<ScheduleItem> {
         row.plan = order.plan();
         let run =
             RunRow { started: Some(started), ..RunRow::of(at, Outcome::Started, self.node.wall()) };
-        let mut rows = self.rows_of_run(&row, &run);
+        // It is counted once its work is there.
+        let mut rows = schedules::rows_of_run(environment, &row, &run);
         rows.extend(schedules::put(environment, &row));
         let submission = Submission {
             environment,
@@ -178,6 +179,7 @@ impl Activation<ScheduleItem> {
         };
         match submission::create(Arc::clone(&self.node), submission).await {
             Ok(_) => {
+                self.count(run.outcome);
                 self.become_(row)?;
                 Ok(Some(run))
             }
