@@ -5,6 +5,7 @@ use std::sync::OnceLock;
 
 use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse;
+use callboard_wire::answer::SCHEMA;
 use serde_json::{Map, Value, json};
 use utoipa::OpenApi;
 
@@ -219,6 +220,11 @@ pub fn document() -> Value {
     let text = text.replace("Body\"", "\"");
     let mut document: Value = serde_json::from_str(&text).expect("the document is JSON");
     let mut schemas = document["components"]["schemas"].take();
+    for schema in schemas.as_object_mut().into_iter().flat_map(Map::values_mut) {
+        if let Some(written) = schema.get_mut(SCHEMA).map(Value::take) {
+            *schema = written;
+        }
+    }
     without_null(&mut schemas);
     let mut operation = Operation::default();
     for route in table().described() {
@@ -232,7 +238,7 @@ pub fn document() -> Value {
             complete(described, &route, &operation);
         }
     }
-    for (name, schema) in operation.components.0.into_iter().chain(envelope()) {
+    for (name, schema) in operation.components.schemas.into_iter().chain(envelope()) {
         schemas[name] = schema;
     }
     document["components"] = json!({

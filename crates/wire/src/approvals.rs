@@ -8,7 +8,7 @@ use callboard_domain::approval::{Approval, Chain, Decision, Outcome};
 use callboard_domain::function::Work;
 use callboard_domain::id::{ExecutionId, FileId, TaskId, UserId};
 use callboard_domain::schema::Schema;
-use callboard_domain::task::{Completion, HoldReason};
+use callboard_domain::task::{Completion, HoldReason, Message};
 use callboard_domain::unit::ReviewTexts;
 pub use callboard_protocol::history as entry;
 use callboard_runtime::read::approvals::{ApprovalDetail, Correction, LISTED};
@@ -17,7 +17,7 @@ use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use super::common::{Iso, Text};
-use super::messages::MessageBody;
+use super::messages::{self, TurnBody};
 use super::tasks::UsageBody;
 
 pub use answers::{Approved, Assigned, Claimed, Extended, Rejected, Reopened, ReviewerNameBody};
@@ -176,7 +176,8 @@ pub struct ReviewedTaskBody<'a> {
     system_prompt: Option<&'a str>,
     /// The earlier turns.
     #[serde(skip_serializing_if = "Option::is_none")]
-    messages: Option<Vec<MessageBody<'a>>>,
+    #[schema(value_type = Option<Vec<TurnBody>>)]
+    messages: Option<Vec<Message<Text<FileId>, &'a str>>>,
     /// The ids of the files that the model saw with the prompt.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(value_type = Vec<String>, required = false)]
@@ -339,7 +340,7 @@ impl<'a> ReviewedTaskBody<'a> {
         Self {
             shown: &inputs.shown,
             system_prompt: inputs.system_prompt.as_deref(),
-            messages: MessageBody::of_inputs(inputs),
+            messages: messages::of_task(inputs),
             files: inputs.own_files().iter().copied().map(Text).collect(),
             context: inputs.context.as_ref(),
             output_schema: inputs.output_schema.as_ref().map(Schema::source),

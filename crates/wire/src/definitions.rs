@@ -2,7 +2,6 @@
 //!
 //! Reading knows types, ranges and names; the domain knows the rest.
 
-mod bodies;
 mod faults;
 mod wait;
 
@@ -20,12 +19,13 @@ use callboard_domain::plan::{
     OnItemError, RetrySource, ReviewSource, StepSource, WaitSource,
 };
 use callboard_domain::render::MAX_PROMPT;
+use callboard_domain::retry::Policy;
 use callboard_domain::task::{FlowSource, MAX_TARGET, Routing, Sampling};
 use serde_json::{Value, json};
 
-pub use self::bodies::{HitlBody, RetryBody, StepBody};
 pub use self::faults::Definition;
 pub(super) use self::faults::read;
+use super::answer::Given;
 use super::files::file_texts;
 use super::hitl;
 use super::messages::turns;
@@ -85,7 +85,7 @@ pub(super) fn timeout() -> impl Parse<u64> {
 }
 
 request! {
-    impl StepSource as "StepRequest" {
+    impl StepSource as "StepRequest", answered as "Step" {
         /// Unique in its plan; not input, env or meta.
         id = required_or_default("id", step_id()),
         /// The title of its tasks, with placeholders; by default that of the execution. Not for a wait.
@@ -105,11 +105,11 @@ request! {
         /// The queue; by default `default`.
         queue = optional("queue", queue()),
         /// The ids of the steps that must complete first.
-        depends_on = or_default("dependsOn", step_ids()),
+        depends_on = default_shown("dependsOn", step_ids()),
         /// The condition of the step, in CEL; without one it runs.
         condition = optional("condition", text(1..=condition::MAX_LENGTH)),
         /// True holds its output for review; by default false.
-        requires_approval = or_default("requiresApproval", rule::flag()),
+        requires_approval = default_shown("requiresApproval", rule::flag()),
         /// The texts that a reviewer of its output sees beside it. Not for a wait.
         review = optional("review", rule::object::<ReviewSource>()),
         /// The time limit of one attempt, in milliseconds, by default 300000; or of a wait, by default none.
@@ -137,16 +137,19 @@ request! {
     }
 }
 
+/// A step as it was given.
+pub type StepBody<'a> = Given<'a, StepSource>;
+
 request! {
-    impl ReviewSource as "StepReviewRequest" {
+    impl ReviewSource as "StepReviewRequest", answered as "StepReview" {
         /// Texts with placeholders, such as `{{input.letter}}`. They are rendered with the step, 256 KiB in all (what
         /// is longer is cut), and reach no model. One without the value of a placeholder is left out.
-        show = or_default("show", texts(MAX_SHOWN, text(1..=MAX_SHOWN_SOURCE))),
+        show = default_shown("show", texts(MAX_SHOWN, text(1..=MAX_SHOWN_SOURCE))),
     }
 }
 
 request! {
-    impl MapSource as "MapRequest" {
+    impl MapSource as "MapRequest", answered as "Map" {
         /// The placeholder of a list, an input or an output in JSON: one task for each of its items. Or several
         /// lists of one length that are walked together, by the names of the variables of their items.
         for_each = optional("forEach", Lists),
@@ -163,6 +166,27 @@ request! {
     }
 }
 
+/// The members of a step that lists of plans leave out.
+const TEXTS: [&str; 5] = ["prompt", "args", "systemPrompt", "messages", "outputSchema"];
+
+/// A step without its texts, as lists show it.
+#[must_use]
+pub fn summary(step: &StepSource) -> StepBody<'_> {
+    Given::from(step).without(&TEXTS)
+}
+
+/// The attempts of a task, unless they are the default.
+pub(super) fn retry(policy: Policy) -> Option<RetryBody<'static>> {
+    let Policy { max_attempts, backoff_ms, max_backoff_ms } = policy;
+    (!policy.is_default()).then(|| {
+        Given::made(RetrySource {
+            max_attempts: Some(max_attempts),
+            backoff_ms: Some(backoff_ms),
+            max_backoff_ms: Some(max_backoff_ms),
+        })
+    })
+}
+
 /// A list, or lists by the names of their variables.
 struct Lists;
 
@@ -176,7 +200,10 @@ impl Parse<ListSource> for Lists {
     }
 
     fn schema(&self, components: &mut Components) -> Value {
-        json!({"oneOf": [list().schema(components), lists().schema(components)]})
+        components.named_in_answers(
+            "Lists",
+            |components| json!({"oneOf": [list().schema(components), lists().schema(components)]}),
+        )
     }
 }
 
@@ -193,7 +220,7 @@ fn item_name() -> impl Parse<String> {
 }
 
 request! {
-    impl RetrySource as "RetryRequest" {
+    impl RetrySource as "RetryRequest", answered as "Retry" {
         /// The attempts in all; by default 3.
         max_attempts = optional("maxAttempts", rule::whole(1..=MAX_ATTEMPTS)),
         /// The wait after the first failure, in milliseconds; by default 1000.
@@ -203,8 +230,11 @@ request! {
     }
 }
 
+/// The attempts of a step or a task.
+pub type RetryBody<'a> = Given<'a, RetrySource>;
+
 request! {
-    impl HitlSource as "HitlRequest" {
+    impl HitlSource as "HitlRequest", answered as "Hitl" {
         /// The ids of the steps whose outputs are always held.
         required_for = optional("requiredFor", step_ids()),
         /// Minimum confidence to skip review.
@@ -217,3 +247,6 @@ request! {
         notify = optional("notifyChannels", hitl::channels()),
     }
 }
+
+/// `hitl` of a template.
+pub type HitlBody<'a> = Given<'a, HitlSource>;

@@ -3,9 +3,11 @@
 use callboard_domain::Rule;
 use callboard_domain::function::{Announced, Call, MAX_ARGS, MAX_NAME};
 use serde::Serialize;
+use serde::ser::SerializeMap;
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
+use super::answer::{Answer, Writer};
 use super::read::rule::{self, Parse};
 use super::read::{Fields, Members, Read, Refused};
 
@@ -39,6 +41,14 @@ impl Read for Option<Call> {
     fn describe(members: &mut Members<'_>) {
         members.optional("function", function(), FUNCTION_TEXT);
         members.optional("args", args(), ARGS_TEXT);
+    }
+}
+
+impl Answer for Option<Call> {
+    fn members<M: SerializeMap>(&self, members: &mut Writer<'_, M>) -> Result<(), M::Error> {
+        let Some(call) = self else { return Ok(()) };
+        members.required("function", function(), &call.function)?;
+        members.required("args", args(), &call.args)
     }
 }
 

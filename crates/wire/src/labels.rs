@@ -2,15 +2,14 @@
 
 use callboard_domain::Rule;
 use callboard_domain::labels::{CallbackEvent, Labels, MAX_TITLE, title_of};
-use serde::Serialize;
-use utoipa::ToSchema;
 
 use super::read::rule::{self, Parse};
 use super::read::{Fields, Refused};
+use crate::answer::Given;
 use crate::request;
 
 request! {
-    impl Labels as "LabelsRequest" {
+    impl Labels as "LabelsRequest", answered as "Labels" {
         /// The title, for people: one line of at most 200 characters.
         title = optional("title", title()),
         /// The announced events: completed, failed, cancelled, rejected (of tasks) and awaiting_approval; by default
@@ -20,6 +19,9 @@ request! {
         callback_details = or_default("callbackDetails", rule::flag()),
     }
 }
+
+/// The members of an item.
+pub type LabelsBody<'a> = Given<'a, Labels>;
 
 fn title() -> impl Parse<String> {
     let says = "must have a visible character";
@@ -55,35 +57,4 @@ pub(super) fn fit(
         return Err(fields.refuse("callbackEvents", Rule::Enum, &says));
     }
     Ok(())
-}
-
-/// The title, and what the webhooks announce.
-#[derive(Debug, Default, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct LabelsBody<'a> {
-    /// The title, for people.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    title: Option<&'a str>,
-    /// The announced events, if it names its own.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    callback_events: Option<Vec<&'static str>>,
-    /// True if webhooks say more than the result.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    callback_details: bool,
-}
-
-impl<'a> LabelsBody<'a> {
-    /// The members of an item.
-    #[must_use]
-    pub fn of(labels: Option<&'a Labels>) -> Self {
-        let Some(Labels { title, callback_events, callback_details }) = labels else {
-            return Self::default();
-        };
-        let names = |events: &Vec<CallbackEvent>| events.iter().map(|it| it.as_str()).collect();
-        Self {
-            title: title.as_deref(),
-            callback_events: callback_events.as_ref().map(names),
-            callback_details: *callback_details,
-        }
-    }
 }

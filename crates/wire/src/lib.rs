@@ -4,6 +4,7 @@
 //! Deliberately absent: routes, sockets, and anything that waits.
 
 pub mod accounts;
+pub mod answer;
 pub mod approvals;
 pub mod audit;
 pub mod backup;

@@ -1,25 +1,25 @@
 //! Earlier turns on the wire (docs/reference/tasks.md).
 
-use std::borrow::Cow;
+use std::convert::Infallible;
 
 use callboard_domain::Rule;
 use callboard_domain::file::{Kind, MAX_FILES};
 use callboard_domain::id::FileId;
 use callboard_domain::plan::MAX_FILE_SOURCE;
 use callboard_domain::task::{Content, Inputs, MAX_MESSAGES, MAX_PARTS, Message, Part, Role};
-use serde::Serialize;
 use serde_json::{Value, json};
-use utoipa::ToSchema;
 
+use super::common::Text;
 use super::read::rule::{self, Parse};
 use super::read::{Components, Field, Fields, Refused};
+use crate::answer::Given;
 use crate::request;
 
 /// A turn as it is written: a file is an identifier, or in a step a template of some.
 type Turn = Message<String>;
 
 request! {
-    impl Turn as "MessageRequest" {
+    impl Turn as "MessageRequest", answered as "Message" {
         /// The author.
         role = required("role", rule::one_of(&Role::ALL, Role::as_str)),
         /// The text, or parts: texts, images and documents; those of a step have placeholders.
@@ -30,7 +30,7 @@ request! {
 request! {
     /// A part of a message.
     #[derive(Debug, Default)]
-    pub struct GivenPart as "MessagePartRequest" {
+    pub struct GivenPart as "MessagePartRequest", answered as "MessagePart" {
         /// The kind.
         kind: &'static str = required("type", rule::one_of(&[TEXT, "image", "document"], |kind| kind)),
         /// The text of a part of the type text.
@@ -83,7 +83,10 @@ impl Parse<Content<String>> for TextOrParts {
     }
 
     fn schema(&self, components: &mut Components) -> Value {
-        json!({"oneOf": [{"type": "string"}, parts().schema(components)]})
+        components.named_in_answers(
+            "MessageContent",
+            |components| json!({"oneOf": [{"type": "string"}, parts().schema(components)]}),
+        )
     }
 }
 
@@ -117,71 +120,19 @@ pub(super) fn fit(messages: &[Turn], others: usize, fields: &Fields<'_>) {
     }
 }
 
-/// An earlier turn.
-#[derive(Debug, Serialize, ToSchema)]
-pub struct MessageBody<'a> {
-    /// user or assistant.
-    role: &'static str,
-    /// The text, or parts.
-    content: ContentBody<'a>,
+/// An earlier turn, as its source is written.
+pub type TurnBody<'a> = Given<'a, Turn>;
+
+/// The turns of a task; `None` if there is none.
+pub(super) fn of_task(inputs: &Inputs) -> Option<Vec<Message<Text<FileId>, &str>>> {
+    let turn = |message| with_ids(message, &inputs.files);
+    (!inputs.messages.is_empty()).then(|| inputs.messages.iter().map(turn).collect())
 }
 
-/// The content of a message.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(untagged)]
-#[schema(as = MessageContent)]
-enum ContentBody<'a> {
-    /// A text.
-    Text(&'a str),
-    /// Texts, images and documents.
-    Parts(Vec<PartBody<'a>>),
-}
-
-/// A part of a message.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = MessagePart)]
-struct PartBody<'a> {
-    /// text, image or document.
-    #[serde(rename = "type")]
-    kind: &'static str,
-    /// The text.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    text: Option<&'a str>,
-    /// The id of the file; of a step as written, with `{{…}}`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>)]
-    file: Option<Cow<'a, str>>,
-}
-
-impl<'a> MessageBody<'a> {
-    /// The turns of a task; `None` if there is none.
-    pub(super) fn of_inputs(inputs: &'a Inputs) -> Option<Vec<Self>> {
-        let id = |at: &u8| inputs.files.get(usize::from(*at)).map(|id| id.to_string().into());
-        Self::all(&inputs.messages, id)
-    }
-
-    /// The turns of a step, as written; `None` if there is none.
-    pub(super) fn of_source(messages: &'a [Turn]) -> Option<Vec<Self>> {
-        Self::all(messages, |file| Some(file.as_str().into()))
-    }
-
-    fn all<F>(
-        messages: &'a [Message<F>],
-        name: impl Fn(&'a F) -> Option<Cow<'a, str>> + Copy,
-    ) -> Option<Vec<Self>> {
-        let part = |part: &'a Part<F>| {
-            let (kind, file) = part.file().unzip();
-            let kind = kind.map_or(TEXT, Kind::as_str);
-            PartBody { kind, text: part.text().map(String::as_str), file: file.and_then(name) }
-        };
-        let content = |content: &'a Content<F>| match content {
-            Content::Text(text) => ContentBody::Text(text),
-            Content::Parts(parts) => ContentBody::Parts(parts.iter().map(part).collect()),
-        };
-        let body = |message: &'a Message<F>| Self {
-            role: message.role.as_str(),
-            content: content(&message.content),
-        };
-        (!messages.is_empty()).then(|| messages.iter().map(body).collect())
-    }
+fn with_ids<'a>(message: &'a Message, files: &[FileId]) -> Message<Text<FileId>, &'a str> {
+    let Ok(content) = message.content.try_map(
+        |text| Ok::<_, Infallible>(text.as_str()),
+        |at| Ok(files.get(usize::from(*at)).copied().map(Text).into_iter().collect()),
+    );
+    Message { role: message.role, content }
 }

@@ -79,7 +79,7 @@ impl<'a> PlanBody<'a> {
     pub fn whole(plan: &'a PlanDetail) -> Self {
         let compiled = &plan.compiled;
         Self {
-            steps: compiled.plan.source().steps.iter().map(StepBody::whole).collect(),
+            steps: compiled.plan.source().steps.iter().map(StepBody::from).collect(),
             input_schema: compiled.input_schema.as_ref().map(Schema::source),
             hitl: compiled.hitl.as_ref().map(HitlBody::from),
             ..Self::summary(plan)
@@ -95,7 +95,7 @@ impl<'a> PlanBody<'a> {
             id: Text(plan.id),
             name: &source.name,
             description: source.description.as_deref(),
-            steps: source.steps.iter().map(StepBody::summary).collect(),
+            steps: source.steps.iter().map(definitions::summary).collect(),
             title: source.title.as_deref(),
             tags: &source.tags,
             created_at: Iso(plan.created_at),

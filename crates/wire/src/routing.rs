@@ -2,16 +2,15 @@
 
 use callboard_domain::grammar;
 use callboard_domain::task::{FailureKind, MAX_TARGET, MODELS, Routing, ServiceTier};
-use serde::Serialize;
 use serde_json::json;
-use utoipa::ToSchema;
 
 use super::read::rule::{self, Parse};
 use super::read::{Fields, Refused};
+use crate::answer::Given;
 use crate::request;
 
 request! {
-    impl Routing as "RoutingRequest" {
+    impl Routing as "RoutingRequest", answered as "Routing" {
         /// 2 to 5 models, in place of `model`: after a failure the next lease calls the next one.
         models = or_default("models", models()),
         /// The failures after which the next model is called; by default rate_limited, unavailable and timeout.
@@ -23,6 +22,9 @@ request! {
         service_tier = optional("serviceTier", rule::one_of(&ServiceTier::ALL, ServiceTier::as_str)),
     }
 }
+
+/// The members as they were given.
+pub type RoutingBody<'a> = Given<'a, Routing>;
 
 /// A kind in a list; the default takes the place of a broken one.
 struct Kind(FailureKind);
@@ -56,31 +58,4 @@ pub(super) fn checked<T>(
         refused = Some(fields.refuse(&name, rule, says));
     }
     refused.map_or(Ok(value), Err)
-}
-
-/// The members as they were given; none where nothing was.
-#[derive(Debug, Default, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct RoutingBody<'a> {
-    /// The models in their order, in place of one `model`.
-    #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    models: &'a [String],
-    /// The failures after which the next model is called, such as unavailable.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<Vec<String>>)]
-    fallback_on: Option<&'a [FailureKind]>,
-    /// auto, flex or priority.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>)]
-    service_tier: Option<ServiceTier>,
-}
-
-impl<'a> From<&'a Routing> for RoutingBody<'a> {
-    fn from(routing: &'a Routing) -> Self {
-        Self {
-            models: &routing.models,
-            fallback_on: routing.fallback_on.as_deref(),
-            service_tier: routing.service_tier,
-        }
-    }
 }

@@ -1,16 +1,15 @@
 //! The members that steer the choice of tokens, on the wire.
 
 use callboard_domain::task::{MAX_PENALTY, MAX_STOP, MAX_STOPS, Sampling};
-use serde::Serialize;
 use serde_json::{Value, json};
-use utoipa::ToSchema;
 
 use super::read::rule::{self, Parse};
 use super::read::{Components, Field, Refused};
+use crate::answer::Given;
 use crate::request;
 
 request! {
-    impl Sampling as "SamplingRequest" {
+    impl Sampling as "SamplingRequest", answered as "Sampling" {
         /// The seed: a provider that takes one chooses the same tokens again where it can.
         seed = optional("seed", seed()),
         /// The next token is chosen from the most probable ones that have this share of the probability.
@@ -21,6 +20,9 @@ request! {
         frequency_penalty = optional("frequencyPenalty", penalty()),
     }
 }
+
+/// The members as they were given.
+pub type SamplingBody<'a> = Given<'a, Sampling>;
 
 /// A seed.
 pub(super) fn seed() -> impl Parse<i64> {
@@ -49,6 +51,9 @@ impl Parse<Vec<String>> for Stops {
     }
 
     fn schema(&self, components: &mut Components) -> Value {
+        if components.is_of_answers() {
+            return sequences().schema(components);
+        }
         json!({"oneOf": [sequence().schema(components), sequences().schema(components)]})
     }
 }
@@ -59,30 +64,4 @@ fn sequence() -> impl Parse<String> {
 
 fn sequences() -> impl Parse<Vec<String>> {
     rule::list(0..=MAX_STOPS, sequence())
-}
-
-/// The members as they were given; none where nothing was.
-#[derive(Debug, Default, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct SamplingBody<'a> {
-    /// The seed.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    seed: Option<i64>,
-    /// 0 to 1.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(minimum = 0.0, maximum = 1.0)]
-    top_p: Option<f64>,
-    /// The sequences before which the output ends.
-    #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    stop: &'a [String],
-    /// -2 to 2.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(minimum = -2.0, maximum = 2.0)]
-    frequency_penalty: Option<f64>,
-}
-
-impl<'a> From<&'a Sampling> for SamplingBody<'a> {
-    fn from(Sampling { seed, top_p, stop, frequency_penalty }: &'a Sampling) -> Self {
-        Self { seed: *seed, top_p: *top_p, stop, frequency_penalty: *frequency_penalty }
-    }
 }

@@ -16,15 +16,12 @@ use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
 use super::common::Iso;
-use super::confidence::ConfidenceBody;
 use super::definitions::{
     self, Definition, HitlBody, StepBody, model, queue, schema, steps, text, timeout,
 };
-use super::flow::FlowBody;
 use super::read::rule::{self, Parse};
 use super::read::{self, Format, shape};
-use super::routing::RoutingBody;
-use super::sampling::SamplingBody;
+use crate::answer::Given;
 use crate::request;
 
 mod deploy;
@@ -70,7 +67,7 @@ request! {
 }
 
 request! {
-    impl Defaults as "DefaultsRequest" {
+    impl Defaults as "DefaultsRequest", answered as "Defaults" {
         /// The model.
         model = optional("model", model()),
         /// The queue.
@@ -93,6 +90,9 @@ request! {
         confidence = optional("confidence", rule::object::<Ask>()),
     }
 }
+
+/// The defaults of steps.
+pub type DefaultsBody<'a> = Given<'a, Defaults>;
 
 /// A version, which the domain checks.
 fn version() -> impl Parse<String> {
@@ -211,46 +211,6 @@ impl<'a> DeletedBody<'a> {
     }
 }
 
-/// The defaults of steps.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct DefaultsBody<'a> {
-    /// The model.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    model: Option<&'a str>,
-    /// The queue.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    queue: Option<&'a str>,
-    /// The time limit of one attempt, in milliseconds.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(minimum = 1, maximum = 86_400_000)]
-    timeout_ms: Option<u64>,
-    /// The most tokens to answer with.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(minimum = 1)]
-    max_tokens: Option<u64>,
-    /// 0 to 1.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(minimum = 0.0, maximum = 1.0)]
-    temperature: Option<f64>,
-    /// The other members that steer the choice of tokens.
-    #[serde(flatten)]
-    sampling: SamplingBody<'a>,
-    /// `models`, `fallbackOn` and `serviceTier`.
-    #[serde(flatten)]
-    routing: RoutingBody<'a>,
-    /// Keys that bound tasks, or take turns.
-    #[serde(flatten)]
-    flow: FlowBody<'a>,
-    /// The JSON Schema of the output.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<Object>)]
-    output_schema: Option<&'a Value>,
-    /// The source of the confidence.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    confidence: Option<ConfidenceBody<'a>>,
-}
-
 impl<'a> TemplateBody<'a> {
     /// A template as a list shows it, with its cost and its duration.
     #[must_use]
@@ -291,23 +251,11 @@ impl<'a> TemplateBody<'a> {
     #[must_use]
     pub fn whole(published: &'a Published, standing: Standing, estimate: (f64, u64)) -> Self {
         let source = published.template.source();
-        let defaults = source.defaults.as_ref().map(|defaults| DefaultsBody {
-            model: defaults.model.as_deref(),
-            queue: defaults.queue.as_deref(),
-            timeout_ms: defaults.timeout_ms,
-            max_tokens: defaults.max_tokens,
-            temperature: defaults.temperature,
-            sampling: SamplingBody::from(&defaults.sampling),
-            routing: RoutingBody::from(&defaults.routing),
-            flow: FlowBody::given(&defaults.flow),
-            output_schema: defaults.output_schema.as_ref(),
-            confidence: defaults.confidence.as_ref().map(ConfidenceBody::from),
-        });
         Self {
             input_schema: Some(&source.input_schema),
             output_schema: source.output_schema.as_ref(),
-            steps: Some(source.steps.iter().map(StepBody::whole).collect()),
-            defaults,
+            steps: Some(source.steps.iter().map(StepBody::from).collect()),
+            defaults: source.defaults.as_ref().map(DefaultsBody::from),
             hitl: source.hitl.as_ref().map(HitlBody::from),
             metadata: source.metadata.as_ref(),
             ..Self::summary(published, standing, estimate)

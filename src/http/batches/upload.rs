@@ -129,7 +129,8 @@ impl Input for Upload {
         // A row with a fault is kept as invalid, so the schema of a row refuses none.
         let row = json!({"description": "{key, input}: the key is a text, the input an object"});
         // A JSON body has the rows beside the settings, and the schema of these is closed.
-        if let Some(body) = operation.components.0.get_mut(<CreateBatch as read::Read>::NAME) {
+        if let Some(body) = operation.components.schemas.get_mut(<CreateBatch as read::Read>::NAME)
+        {
             body["required"] = json!(["templateId", "rows"]);
             body["properties"]["rows"] = json!({"type": "array", "items": row});
         }

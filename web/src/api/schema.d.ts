@@ -3122,11 +3122,6 @@ export interface components {
              */
             length: number;
         };
-        /**
-         * @description The channels that notify reviewers.
-         * @enum {string}
-         */
-        Channel: "email" | "dashboard";
         /** @description The text of an answer. */
         ChatAnswer: {
             /** @description The text. */
@@ -3309,20 +3304,19 @@ export interface components {
             /** @description The workers. */
             workers: components["schemas"]["Component"];
         };
-        /** @description The source of a confidence. */
         Confidence: {
-            /** @description The members that samples must agree on; by default those of the schema. */
-            fields?: string[];
-            /** @description The model that judges. */
-            judgeModel?: string;
-            /** @description auto, logprobs, samples, judge or none. */
-            method: string;
             /**
-             * Format: int32
-             * @description The samples or verdicts; by default 3.
+             * @description auto (logprobs where the model gives them, else none), logprobs, samples, judge or none.
+             * @enum {string}
              */
+            method: "auto" | "logprobs" | "samples" | "judge" | "none";
+            /** @description The samples besides the answer, or the verdicts of a judge without logprobs: 2 to 9; by default 3. */
             n?: number;
-            /** @description The criteria of the judge. */
+            /** @description The members of a JSON output that samples must agree on; by default those of the schema. */
+            fields?: string[];
+            /** @description The model that judges; required for judge. */
+            judgeModel?: string;
+            /** @description The criteria of the judge: at most 16 KiB. */
             rubric?: string;
         };
         /** @description The decisions on outputs of some confidence. */
@@ -3360,31 +3354,51 @@ export interface components {
             /** @description True if a reviewer's text replaces the output. */
             wasModified: boolean;
         };
-        /** @description The defaults of steps. */
-        Defaults: components["schemas"]["Sampling"] & components["schemas"]["Routing"] & components["schemas"]["Flow"] & {
-            /** @description The source of the confidence. */
-            confidence?: components["schemas"]["Confidence"];
-            /**
-             * Format: int64
-             * @description The most tokens to answer with.
-             */
-            maxTokens?: number;
+        Defaults: {
             /** @description The model. */
             model?: string;
-            /** @description The JSON Schema of the output. */
-            outputSchema?: Record<string, never>;
             /** @description The queue. */
             queue?: string;
-            /**
-             * Format: double
-             * @description 0 to 1.
-             */
-            temperature?: number;
-            /**
-             * Format: int64
-             * @description The time limit of one attempt, in milliseconds.
-             */
+            /** @description The time limit of one attempt, in milliseconds. */
             timeoutMs?: number;
+            /** @description The most tokens of the output. */
+            maxTokens?: number;
+            /** @description The sampling temperature. */
+            temperature?: number;
+            /** @description The seed: a provider that takes one chooses the same tokens again where it can. */
+            seed?: number;
+            /** @description The next token is chosen from the most probable ones that have this share of the probability. */
+            topP?: number;
+            /** @description The output ends before the first of these sequences: a string, or at most 16. */
+            stop?: string[];
+            /** @description Tokens that have come are less probable the more often they have; if negative, more probable. */
+            frequencyPenalty?: number;
+            /** @description 2 to 5 models, in place of `model`: after a failure the next lease calls the next one. */
+            models?: string[];
+            /** @description The failures after which the next model is called; by default rate_limited, unavailable and timeout. */
+            fallbackOn?: ("rate_limited" | "unavailable" | "timeout" | "output_invalid")[];
+            /**
+             * @description The service tier to ask the provider for.
+             * @enum {string}
+             */
+            serviceTier?: "auto" | "flex" | "priority";
+            /** @description At most `concurrencyLimit` tasks with this key run at the same time. */
+            concurrencyKey?: string;
+            /** @description The limit; by default 1. */
+            concurrencyLimit?: number;
+            /**
+             * @description The rule for one more task: queue (by default), reject, or cancel_running, which cancels the oldest.
+             * @enum {string}
+             */
+            onConflict?: "queue" | "reject" | "cancel_running";
+            /** @description Keys of the same priority take turns in their queue. */
+            fairnessKey?: string;
+            /** @description The share of the turns of the key; by default 1. */
+            weight?: number;
+            /** @description The JSON Schema (2020-12) of the output; the template's own holds for the last step. */
+            outputSchema?: Record<string, never>;
+            /** @description The source of the confidence. */
+            confidence?: components["schemas"]["Confidence"];
         };
         /** @description The result of a deletion. */
         Deleted: {
@@ -3826,23 +3840,19 @@ export interface components {
             /** @description The SHA-256 of the bytes, in hexadecimal. */
             sha256: string;
         };
-        /** @description Flow control: which tasks run together, and which take turns. */
         Flow: {
             /** @description At most `concurrencyLimit` tasks with this key run at the same time. */
             concurrencyKey?: string;
-            /**
-             * Format: int32
-             * @description The number.
-             */
+            /** @description The limit; by default 1. */
             concurrencyLimit?: number;
-            /** @description Keys of the same priority take turns. */
-            fairnessKey?: string;
-            /** @description queue, reject or `cancel_running`. */
-            onConflict?: string;
             /**
-             * Format: int32
-             * @description The share of the turns.
+             * @description The rule for one more task: queue (by default), reject, or cancel_running, which cancels the oldest.
+             * @enum {string}
              */
+            onConflict?: "queue" | "reject" | "cancel_running";
+            /** @description Keys of the same priority take turns in their queue. */
+            fairnessKey?: string;
+            /** @description The share of the turns of the key; by default 1. */
             weight?: number;
         };
         /** @description The answer to a forgotten password, which is the same for every e-mail. */
@@ -3914,27 +3924,17 @@ export interface components {
             /** @description The text that is shown: prompt, systemPrompt, messages, context, args, output or thinking. */
             where: string;
         };
-        /** @description `hitl` of a template. */
         Hitl: {
-            /**
-             * Format: double
-             * @description Minimum confidence to skip review, 0 to 1.
-             */
-            confidenceThreshold?: number;
-            /** @description The channels that notify reviewers. */
-            notifyChannels?: components["schemas"]["Channel"][];
             /** @description The ids of the steps whose outputs are always held. */
             requiredFor?: string[];
-            /**
-             * Format: double
-             * @description The share of the outputs that nothing else holds which is held all the same.
-             */
-            sampleRate?: number;
-            /**
-             * Format: int64
-             * @description The time for the review, in milliseconds, at most 30 days; by default 3600000.
-             */
+            /** @description Minimum confidence to skip review. */
+            confidenceThreshold?: number;
+            /** @description The time of the reviewer, in milliseconds; by default 3600000. */
             timeoutMs?: number;
+            /** @description The share of the other outputs that is held as well; by default 0. */
+            sampleRate?: number;
+            /** @description The channels that notify reviewers. */
+            notifyChannels?: ("email" | "dashboard")[];
         };
         /** @description An open invitation. */
         Invitation: {
@@ -4098,14 +4098,13 @@ export interface components {
             /** @description The user whose loss of the right to give the key's role ends the key. */
             userId?: string;
         };
-        /** @description The title, and what the webhooks announce. */
         Labels: {
-            /** @description True if webhooks say more than the result. */
-            callbackDetails?: boolean;
-            /** @description The announced events, if it names its own. */
-            callbackEvents?: string[];
-            /** @description The title, for people. */
+            /** @description The title, for people: one line of at most 200 characters. */
             title?: string;
+            /** @description The announced events: completed, failed, cancelled, rejected (of tasks) and awaiting_approval; by default those of `[webhooks] events`. */
+            callbackEvents?: ("completed" | "failed" | "cancelled" | "rejected" | "awaiting_approval")[];
+            /** @description True if the body of a task's webhook says more: tags, title, model, confidence, cost, attempt, error, review. */
+            callbackDetails?: boolean;
         };
         /** @description A complete backup. */
         LastBackup: {
@@ -4189,7 +4188,6 @@ export interface components {
             /** @description The name of the user. */
             name: string;
         };
-        /** @description One list, or lists that are walked together, by the names of the variables of their items. */
         Lists: string | {
             [key: string]: string;
         };
@@ -4214,23 +4212,26 @@ export interface components {
             /** @description The user: `usr_…` */
             userId: string;
         };
-        /** @description An earlier turn. */
         Message: {
-            /** @description The text, or parts. */
+            /**
+             * @description The author.
+             * @enum {string}
+             */
+            role: "user" | "assistant";
+            /** @description The text, or parts: texts, images and documents; those of a step have placeholders. */
             content: components["schemas"]["MessageContent"];
-            /** @description user or assistant. */
-            role: string;
         };
-        /** @description The content of a message. */
         MessageContent: string | components["schemas"]["MessagePart"][];
-        /** @description A part of a message. */
         MessagePart: {
-            /** @description The id of the file; of a step as written, with `{{…}}`. */
-            file?: string;
-            /** @description The text. */
+            /**
+             * @description The kind.
+             * @enum {string}
+             */
+            type: "text" | "image" | "document";
+            /** @description The text of a part of the type text. */
             text?: string;
-            /** @description text, image or document. */
-            type: string;
+            /** @description The id of the file that another part shows; in a step a placeholder too, of an id or of a list of ids. */
+            file?: string;
         };
         /** @description The ways to sign in. */
         Methods: {
@@ -4849,22 +4850,12 @@ export interface components {
              */
             to: string;
         };
-        /** @description The attempts of a step. */
         Retry: {
-            /**
-             * Format: int64
-             * @description The wait after the first failure, in milliseconds, 0 to 300000; by default 1000.
-             */
-            backoffMs?: number;
-            /**
-             * Format: int32
-             * @description Attempts in all, 1 to 20; by default 3.
-             */
+            /** @description The attempts in all; by default 3. */
             maxAttempts?: number;
-            /**
-             * Format: int64
-             * @description The longest wait between two attempts, in milliseconds, 0 to 300000; by default 300000.
-             */
+            /** @description The wait after the first failure, in milliseconds; by default 1000. */
+            backoffMs?: number;
+            /** @description The longest wait between two attempts, in milliseconds; by default 300000. */
             maxBackoffMs?: number;
         };
         /** @description The parts of a task that its reviewer needs besides the prompt and the output. */
@@ -4923,34 +4914,26 @@ export interface components {
             /** @description The number of the keys. */
             total: number;
         };
-        /** @description The members as they were given; none where nothing was. */
         Routing: {
-            /** @description The failures after which the next model is called, such as unavailable. */
-            fallbackOn?: string[];
-            /** @description The models in their order, in place of one `model`. */
+            /** @description 2 to 5 models, in place of `model`: after a failure the next lease calls the next one. */
             models?: string[];
-            /** @description auto, flex or priority. */
-            serviceTier?: string;
+            /** @description The failures after which the next model is called; by default rate_limited, unavailable and timeout. */
+            fallbackOn?: ("rate_limited" | "unavailable" | "timeout" | "output_invalid")[];
+            /**
+             * @description The service tier to ask the provider for.
+             * @enum {string}
+             */
+            serviceTier?: "auto" | "flex" | "priority";
         };
-        /** @description The members as they were given; none where nothing was. */
         Sampling: {
-            /**
-             * Format: double
-             * @description -2 to 2.
-             */
-            frequencyPenalty?: number;
-            /**
-             * Format: int64
-             * @description The seed.
-             */
+            /** @description The seed: a provider that takes one chooses the same tokens again where it can. */
             seed?: number;
-            /** @description The sequences before which the output ends. */
-            stop?: string[];
-            /**
-             * Format: double
-             * @description 0 to 1.
-             */
+            /** @description The next token is chosen from the most probable ones that have this share of the probability. */
             topP?: number;
+            /** @description The output ends before the first of these sequences: a string, or at most 16. */
+            stop?: string[];
+            /** @description Tokens that have come are less probable the more often they have; if negative, more probable. */
+            frequencyPenalty?: number;
         };
         /** @description A schedule. */
         Schedule: {
@@ -5122,84 +5105,103 @@ export interface components {
              */
             windowDays: number;
         };
-        /** @description A step. */
-        Step: components["schemas"]["Sampling"] & components["schemas"]["Routing"] & components["schemas"]["Flow"] & {
-            /** @description Its args, with `{{…}}` in their strings; not in lists of plans. */
-            args?: Record<string, never>;
-            /**
-             * Format: int32
-             * @description The most tasks at once, 1 to 1000; by default one for each item.
-             */
-            concurrency?: number;
-            /** @description The condition, in CEL. */
-            condition?: string;
-            /** @description The source of its confidence. */
-            confidence?: components["schemas"]["Confidence"];
-            /** @description The ids of the steps that must complete first. */
-            dependsOn: string[];
-            /** @description The files of the prompt, or of the call, with `{{…}}`. */
-            files?: string[];
-            /** @description The placeholder of the list for each of whose items it runs, or lists that are walked together. */
-            forEach?: components["schemas"]["Lists"];
-            /** @description The function that the step calls in place of a model. */
-            function?: string;
-            /** @description `^[a-z][a-z0-9-]*$`, at most 64 characters, unique; not input, env or meta. */
+        Step: {
+            /** @description Unique in its plan; not input, env or meta. */
             id: string;
-            /** @description The name of the variable of an item; by default `item`. */
-            item?: string;
-            /**
-             * Format: int32
-             * @description The longest list, 1 to 1000.
-             */
-            maxItems?: number;
-            /**
-             * Format: int64
-             * @description The most tokens to answer with.
-             */
-            maxTokens?: number;
-            /** @description Earlier turns, with `{{…}}`; not in lists of plans. */
+            /** @description The title of its tasks, with placeholders; by default that of the execution. Not for a wait. */
+            title?: string;
+            /** @description The prompt, with placeholders: at most 1 MiB; not for a wait, and not beside function. */
+            prompt?: string;
+            /** @description The function that a worker calls in place of a prompt for a model. */
+            function?: string;
+            /** @description The args of the function, with placeholders in the strings of a step's: at most 256 KiB as compact JSON; by default none. */
+            args?: {
+                [key: string]: unknown;
+            };
+            /** @description System instructions, with placeholders: at most 1 MiB. */
+            systemPrompt?: string;
+            /** @description Earlier turns, with placeholders: at most 1 MiB of content in all. */
             messages?: components["schemas"]["Message"][];
-            /**
-             * Format: double
-             * @description The share of the items that must complete, 0 to 1.
-             */
-            minSuccess?: number;
+            /** @description The files of the prompt, or of the call: ids, or placeholders of ids and of lists of ids; at most 20. */
+            files?: string[];
             /** @description The model; by default `[models] default`. */
             model?: string;
-            /** @description fail or skip; by default fail. */
-            onItemError?: string;
-            /** @description The JSON Schema of its output; not in lists of plans. */
-            outputSchema?: Record<string, never>;
-            /** @description The prompt, with `{{…}}`: 1 byte to 1 MiB; not in lists of plans. */
-            prompt?: string;
             /** @description The queue; by default `default`. */
             queue?: string;
+            /** @description The ids of the steps that must complete first. */
+            dependsOn: string[];
+            /** @description The condition of the step, in CEL; without one it runs. */
+            condition?: string;
             /** @description True holds its output for review; by default false. */
             requiresApproval: boolean;
+            /** @description The texts that a reviewer of its output sees beside it. Not for a wait. */
+            review?: components["schemas"]["StepReview"];
+            /** @description The time limit of one attempt, in milliseconds, by default 300000; or of a wait, by default none. */
+            timeoutMs?: number;
             /** @description The number of attempts. */
             retry?: components["schemas"]["Retry"];
-            /** @description The texts that a reviewer of its output sees beside it. */
-            review?: components["schemas"]["StepReview"];
-            /** @description The schema of its payload. */
-            schema?: Record<string, never>;
-            /** @description The signal that a wait waits for. */
-            signal?: string;
-            /** @description The first system message, with `{{…}}`; not in lists of plans. */
-            systemPrompt?: string;
-            /**
-             * Format: double
-             * @description 0 to 1.
-             */
+            /** @description The most tokens of the output. */
+            maxTokens?: number;
+            /** @description The sampling temperature. */
             temperature?: number;
+            /** @description The seed: a provider that takes one chooses the same tokens again where it can. */
+            seed?: number;
+            /** @description The next token is chosen from the most probable ones that have this share of the probability. */
+            topP?: number;
+            /** @description The output ends before the first of these sequences: a string, or at most 16. */
+            stop?: string[];
+            /** @description Tokens that have come are less probable the more often they have; if negative, more probable. */
+            frequencyPenalty?: number;
+            /** @description The placeholder of a list, an input or an output in JSON: one task for each of its items. Or several lists of one length that are walked together, by the names of the variables of their items. */
+            forEach?: components["schemas"]["Lists"];
+            /** @description The name of the variable of an item; by default `item`. */
+            item?: string;
+            /** @description The longest list, required beside forEach; a longer one fails the step. */
+            maxItems?: number;
+            /** @description The most tasks at once; by default one for each item. */
+            concurrency?: number;
             /**
-             * Format: int64
-             * @description The time limit of one attempt, in milliseconds; by default 300000.
+             * @description The rule for a failed item: fail the step, or leave null in its output; by default fail.
+             * @enum {string}
              */
-            timeoutMs?: number;
-            /** @description The title of its tasks, with `{{…}}`. */
-            title?: string;
-            /** @description `wait` for a step that waits for a signal; else left out. */
-            type?: string;
+            onItemError?: "fail" | "skip";
+            /** @description The share of the items that must complete where onItemError is skip; by default 0. */
+            minSuccess?: number;
+            /**
+             * @description prompt calls a model, wait waits for a signal; by default prompt.
+             * @enum {string}
+             */
+            type?: "prompt" | "wait";
+            /** @description The name of the signal that a wait waits for. */
+            signal?: string;
+            /** @description The JSON Schema of the payload of a wait's signal. */
+            schema?: unknown;
+            /** @description 2 to 5 models, in place of `model`: after a failure the next lease calls the next one. */
+            models?: string[];
+            /** @description The failures after which the next model is called; by default rate_limited, unavailable and timeout. */
+            fallbackOn?: ("rate_limited" | "unavailable" | "timeout" | "output_invalid")[];
+            /**
+             * @description The service tier to ask the provider for.
+             * @enum {string}
+             */
+            serviceTier?: "auto" | "flex" | "priority";
+            /** @description At most `concurrencyLimit` tasks with this key run at the same time. */
+            concurrencyKey?: string;
+            /** @description The limit; by default 1. */
+            concurrencyLimit?: number;
+            /**
+             * @description The rule for one more task: queue (by default), reject, or cancel_running, which cancels the oldest.
+             * @enum {string}
+             */
+            onConflict?: "queue" | "reject" | "cancel_running";
+            /** @description Keys of the same priority take turns in their queue. */
+            fairnessKey?: string;
+            /** @description The share of the turns of the key; by default 1. */
+            weight?: number;
+            /** @description The JSON Schema (2020-12) of the output. */
+            outputSchema?: Record<string, never>;
+            /** @description The source of its confidence. */
+            confidence?: components["schemas"]["Confidence"];
         };
         /** @description The state of a step, without the fields that do not exist yet. */
         StepResult: {
@@ -5279,9 +5281,8 @@ export interface components {
              */
             waitingUntil?: string;
         };
-        /** @description The texts that a reviewer of a step's output sees. */
         StepReview: {
-            /** @description Texts beside the output, with `{{…}}`. */
+            /** @description Texts with placeholders, such as `{{input.letter}}`. They are rendered with the step, 256 KiB in all (what is longer is cut), and reach no model. One without the value of a placeholder is left out. */
             show: string[];
         };
         /** @description The rows and bytes of each kind of data, of all projects together. */
@@ -6006,8 +6007,7 @@ export interface components {
             /** @description The lineage of the data directory, as the backup has it. */
             lineage: number;
             /**
-             * @description The finding: every chunk is intact and the backup restores, it is intact and no restore was tried, or it is
-             *      damaged.
+             * @description The finding: every chunk is intact and the backup restores, it is intact and no restore was tried, or it is damaged.
              * @enum {string}
              */
             result: "restores" | "intact" | "damaged";
@@ -6261,10 +6261,7 @@ export interface components {
              * @enum {string|null}
              */
             method?: "auto" | "logprobs" | "samples" | "judge" | "none" | null;
-            /**
-             * @description The samples besides the answer, or the verdicts of a judge without logprobs: 2 to 9; by
-             *      default 3.
-             */
+            /** @description The samples besides the answer, or the verdicts of a judge without logprobs: 2 to 9; by default 3. */
             n?: number | null;
             /** @description The members of a JSON output that samples must agree on; by default those of the schema. */
             fields?: string[] | null;
@@ -6447,10 +6444,7 @@ export interface components {
              * @enum {string|null}
              */
             plan?: "free" | "pro" | "enterprise" | null;
-            /**
-             * @description The queues that a worker key may serve; by default every queue. A key with queues reads only the
-             *      tasks that it holds.
-             */
+            /** @description The queues that a worker key may serve; by default every queue. A key with queues reads only the tasks that it holds. */
             queues?: string[] | null;
         };
         CreateOpenAiBatch: {
@@ -6557,10 +6551,7 @@ export interface components {
             callbackUrl?: string | null;
             /** @description The title, for people: one line of at most 200 characters. */
             title?: string | null;
-            /**
-             * @description The announced events: completed, failed, cancelled, rejected (of tasks) and awaiting_approval; by default
-             *      those of `[webhooks] events`.
-             */
+            /** @description The announced events: completed, failed, cancelled, rejected (of tasks) and awaiting_approval; by default those of `[webhooks] events`. */
             callbackEvents?: ("completed" | "failed" | "cancelled" | "rejected" | "awaiting_approval")[] | null;
             /** @description True if the body of a task's webhook says more: tags, title, model, confidence, cost, attempt, error, review. */
             callbackDetails?: boolean | null;
@@ -6611,10 +6602,7 @@ export interface components {
             maxCost?: number | null;
             /** @description The most rows that run at a time; by default 100. */
             concurrency?: number | null;
-            /**
-             * @description A batch (`bat_…`), or latest for the latest one of the template: a row whose key, rendered prompts, models and
-             *      settings were answered there takes these answers over, which costs nothing.
-             */
+            /** @description A batch (`bat_…`), or latest for the latest one of the template: a row whose key, rendered prompts, models and settings were answered there takes these answers over, which costs nothing. */
             reuse?: string | null;
             /** @description true: rows that ask the same are answered and decided once; each keeps its key. */
             dedupe?: boolean | null;
@@ -6723,10 +6711,7 @@ export interface components {
             input?: {
                 [key: string]: unknown;
             } | null;
-            /**
-             * @description The gates of outputs and the channels that notify reviewers: replaces the template's, member by
-             *      member.
-             */
+            /** @description The gates of outputs and the channels that notify reviewers: replaces the template's, member by member. */
             hitl?: components["schemas"]["HitlRequest"] | null;
             /** @description The options of the run. */
             options?: components["schemas"]["RunOptions"] | null;
@@ -6744,10 +6729,7 @@ export interface components {
             callbackUrl?: string | null;
             /** @description The title, for people: one line of at most 200 characters. */
             title?: string | null;
-            /**
-             * @description The announced events: completed, failed, cancelled, rejected (of tasks) and awaiting_approval; by default
-             *      those of `[webhooks] events`.
-             */
+            /** @description The announced events: completed, failed, cancelled, rejected (of tasks) and awaiting_approval; by default those of `[webhooks] events`. */
             callbackEvents?: ("completed" | "failed" | "cancelled" | "rejected" | "awaiting_approval")[] | null;
             /** @description True if the body of a task's webhook says more: tags, title, model, confidence, cost, attempt, error, review. */
             callbackDetails?: boolean | null;
@@ -6790,10 +6772,7 @@ export interface components {
             input?: {
                 [key: string]: unknown;
             } | null;
-            /**
-             * @description The gates of outputs and the channels that notify reviewers: replaces the template's, member by
-             *      member.
-             */
+            /** @description The gates of outputs and the channels that notify reviewers: replaces the template's, member by member. */
             hitl?: components["schemas"]["HitlRequest"] | null;
             /** @description The options of the run. */
             options?: components["schemas"]["RunOptions"] | null;
@@ -6811,10 +6790,7 @@ export interface components {
             callbackUrl?: string | null;
             /** @description The title, for people: one line of at most 200 characters. */
             title?: string | null;
-            /**
-             * @description The announced events: completed, failed, cancelled, rejected (of tasks) and awaiting_approval; by default
-             *      those of `[webhooks] events`.
-             */
+            /** @description The announced events: completed, failed, cancelled, rejected (of tasks) and awaiting_approval; by default those of `[webhooks] events`. */
             callbackEvents?: ("completed" | "failed" | "cancelled" | "rejected" | "awaiting_approval")[] | null;
             /** @description True if the body of a task's webhook says more: tags, title, model, confidence, cost, attempt, error, review. */
             callbackDetails?: boolean | null;
@@ -6945,10 +6921,7 @@ export interface components {
             callbackUrl?: string | null;
             /** @description The title, for people: one line of at most 200 characters. */
             title?: string | null;
-            /**
-             * @description The announced events: completed, failed, cancelled, rejected (of tasks) and awaiting_approval; by default
-             *      those of `[webhooks] events`.
-             */
+            /** @description The announced events: completed, failed, cancelled, rejected (of tasks) and awaiting_approval; by default those of `[webhooks] events`. */
             callbackEvents?: ("completed" | "failed" | "cancelled" | "rejected" | "awaiting_approval")[] | null;
             /** @description True if the body of a task's webhook says more: tags, title, model, confidence, cost, attempt, error, review. */
             callbackDetails?: boolean | null;
@@ -7043,10 +7016,7 @@ export interface components {
             reviewerId?: string | null;
         };
         Reopen: {
-            /**
-             * @description True asks for another decision beside the first if the output was used; by default false, which answers with
-             *      the uses.
-             */
+            /** @description True asks for another decision beside the first if the output was used; by default false, which answers with the uses. */
             asCorrection?: boolean | null;
         };
         ResetPassword: {
@@ -7144,10 +7114,7 @@ export interface components {
             input?: {
                 [key: string]: unknown;
             } | null;
-            /**
-             * @description The gates of outputs and the channels that notify reviewers: replaces the template's, member by
-             *      member.
-             */
+            /** @description The gates of outputs and the channels that notify reviewers: replaces the template's, member by member. */
             hitl?: components["schemas"]["HitlRequest"] | null;
             /** @description The options of the run. */
             options?: components["schemas"]["RunOptions"] | null;
@@ -7165,10 +7132,7 @@ export interface components {
             callbackUrl?: string | null;
             /** @description The title, for people: one line of at most 200 characters. */
             title?: string | null;
-            /**
-             * @description The announced events: completed, failed, cancelled, rejected (of tasks) and awaiting_approval; by default
-             *      those of `[webhooks] events`.
-             */
+            /** @description The announced events: completed, failed, cancelled, rejected (of tasks) and awaiting_approval; by default those of `[webhooks] events`. */
             callbackEvents?: ("completed" | "failed" | "cancelled" | "rejected" | "awaiting_approval")[] | null;
             /** @description True if the body of a task's webhook says more: tags, title, model, confidence, cost, attempt, error, review. */
             callbackDetails?: boolean | null;
@@ -7290,10 +7254,7 @@ export interface components {
             stop?: string | string[];
             /** @description Tokens that have come are less probable the more often they have; if negative, more probable. */
             frequencyPenalty?: number | null;
-            /**
-             * @description The placeholder of a list, an input or an output in JSON: one task for each of its items. Or several
-             *      lists of one length that are walked together, by the names of the variables of their items.
-             */
+            /** @description The placeholder of a list, an input or an output in JSON: one task for each of its items. Or several lists of one length that are walked together, by the names of the variables of their items. */
             forEach?: string | {
                 [key: string]: string;
             };
@@ -7347,10 +7308,7 @@ export interface components {
             confidence?: components["schemas"]["ConfidenceRequest"] | null;
         };
         StepReviewRequest: {
-            /**
-             * @description Texts with placeholders, such as `{{input.letter}}`. They are rendered with the step, 256 KiB in all (what
-             *      is longer is cut), and reach no model. One without the value of a placeholder is left out.
-             */
+            /** @description Texts with placeholders, such as `{{input.letter}}`. They are rendered with the step, 256 KiB in all (what is longer is cut), and reach no model. One without the value of a placeholder is left out. */
             show?: string[] | null;
         };
         TaskHitl: {
@@ -8833,10 +8791,7 @@ export interface operations {
     auth_delete_user: {
         parameters: {
             query?: {
-                /**
-                 * @description The fate of the user's unfinished work: `cancel`, or the identifier of another user, who answers for it
-                 *      from now on. Required if there is such work.
-                 */
+                /** @description The fate of the user's unfinished work: `cancel`, or the identifier of another user, who answers for it from now on. Required if there is such work. */
                 work?: string;
             };
             header?: never;
@@ -9011,10 +8966,7 @@ export interface operations {
                 maxCost?: number;
                 /** @description The most rows that run at a time; by default 100. */
                 concurrency?: number;
-                /**
-                 * @description A batch (`bat_…`), or latest for the latest one of the template: a row whose key, rendered prompts, models and
-                 *      settings were answered there takes these answers over, which costs nothing.
-                 */
+                /** @description A batch (`bat_…`), or latest for the latest one of the template: a row whose key, rendered prompts, models and settings were answered there takes these answers over, which costs nothing. */
                 reuse?: string;
                 /** @description true: rows that ask the same are answered and decided once; each keeps its key. */
                 dedupe?: boolean;
@@ -13760,10 +13712,7 @@ export interface operations {
                 groupBy: "tag" | "account" | "template" | "model" | "day" | "tagKey";
                 /** @description The IANA name of the zone whose days count; by default UTC. */
                 timezone?: string;
-                /**
-                 * @description Only with `groupBy=tagKey`, and required there: `customer` groups by the rest of the tags
-                 *      `customer:…`.
-                 */
+                /** @description Only with `groupBy=tagKey`, and required there: `customer` groups by the rest of the tags `customer:…`. */
                 tagKey?: string;
                 /** @description The earliest result of the counted tasks; by default 30 days before `to`. */
                 from?: string;

@@ -80,6 +80,19 @@ pub struct FlowSource {
     pub weight: Option<u8>,
 }
 
+impl From<&Flow> for FlowSource {
+    fn from(Flow { concurrency, fairness }: &Flow) -> Self {
+        let (concurrency, fairness) = (concurrency.as_ref(), fairness.as_ref());
+        Self {
+            concurrency_key: concurrency.map(|it| it.key.clone()),
+            concurrency_limit: concurrency.map(|it| it.limit),
+            on_conflict: concurrency.map(|it| it.on_conflict),
+            fairness_key: fairness.map(|it| it.key.clone()),
+            weight: fairness.map(|it| it.weight),
+        }
+    }
+}
+
 impl FlowSource {
     /// True if no member is set.
     #[must_use]

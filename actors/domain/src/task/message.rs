@@ -146,10 +146,10 @@ impl<F, T> Content<F, T> {
     ///
     /// # Errors
     /// The first of `text` or `file`.
-    pub fn try_map<G, U, E>(
-        &self,
-        mut text: impl FnMut(&T) -> Result<U, E>,
-        mut file: impl FnMut(&F) -> Result<Vec<G>, E>,
+    pub fn try_map<'a, G, U, E>(
+        &'a self,
+        mut text: impl FnMut(&'a T) -> Result<U, E>,
+        mut file: impl FnMut(&'a F) -> Result<Vec<G>, E>,
     ) -> Result<Content<G, U>, E> {
         let parts = match self {
             Self::Text(it) => return text(it).map(Content::Text),

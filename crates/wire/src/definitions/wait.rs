@@ -2,9 +2,11 @@
 
 use callboard_domain::Rule;
 use callboard_domain::plan::{MAX_ID, WaitSource};
+use serde::ser::SerializeMap;
 use serde_json::json;
 
 use super::text;
+use crate::answer::{Answer, Writer};
 use crate::read::rule::{self, Parse};
 use crate::read::{Fields, Members, Read, Refused};
 
@@ -53,5 +55,14 @@ impl Read for Option<WaitSource> {
         members.optional("type", kind(), TYPE_TEXT);
         members.optional("signal", signal(), SIGNAL_TEXT);
         members.optional("schema", rule::any(), SCHEMA_TEXT);
+    }
+}
+
+impl Answer for Option<WaitSource> {
+    fn members<M: SerializeMap>(&self, members: &mut Writer<'_, M>) -> Result<(), M::Error> {
+        let Some(wait) = self else { return Ok(()) };
+        members.required("type", kind(), &WAIT)?;
+        members.required("signal", signal(), &wait.signal)?;
+        members.optional("schema", rule::any(), &wait.schema)
     }
 }

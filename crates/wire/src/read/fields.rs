@@ -25,6 +25,8 @@ use super::shape::{Members, Shape};
 pub trait Read: Sized {
     /// The name of the shape's schema.
     const NAME: &'static str;
+    /// The name of its schema in answers, if it is shown there.
+    const ANSWER: &'static str = "";
 
     /// Reads every member of the shape.
     ///
@@ -257,6 +259,19 @@ impl<'a> Fields<'a> {
         rule: impl Parse<T>,
     ) -> Result<T, Refused> {
         Ok(self.optional(name, rule)?.unwrap_or_default())
+    }
+
+    /// Like [`Self::or_default`]; every answer shows the member.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Self::or_default`].
+    pub fn default_shown<T: Default>(
+        &mut self,
+        name: &'static str,
+        rule: impl Parse<T>,
+    ) -> Result<T, Refused> {
+        self.or_default(name, rule)
     }
 
     /// The members of another shape, beside those of this one.

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! request! ─▶ Read::read      ─▶ your type
-//!          └▶ Read::describe  ─▶ Members ─▶ a schema of Components, or the parameters of a query
+//!          ├▶ Read::describe  ─▶ Members ─▶ a schema of Components, or the parameters of a query
+//!          └▶ Answer::members ─▶ the same members in an answer
 //! ```
 
 #![expect(
@@ -28,36 +29,70 @@ pub const fn shape<T: Read>() -> Shape<T> {
     Shape(PhantomData)
 }
 
-/// The schemas that others refer to, by name.
+/// The schemas that others refer to, by name: those of requests, or of answers.
 #[derive(Debug, Default)]
-pub struct Components(pub BTreeMap<String, Value>);
+pub struct Components {
+    /// The schemas.
+    pub schemas: BTreeMap<String, Value>,
+    of_answers: bool,
+}
 
 impl Components {
+    /// No schemas of answers yet.
+    pub(crate) fn of_answers() -> Self {
+        Self { of_answers: true, ..Self::default() }
+    }
+
     /// A reference to the schema of `T`, which is added.
     pub fn reference<T: Read>(&mut self) -> Value {
-        if !self.0.contains_key(T::NAME) {
-            self.0.insert(T::NAME.into(), Value::Null);
-            let mut members = Members { components: self, list: Vec::new() };
+        let name = if self.of_answers { T::ANSWER } else { T::NAME };
+        self.named(name, |components| {
+            let mut members = Members { components, list: Vec::new() };
             T::describe(&mut members);
             let list = members.list;
             let required: Vec<_> =
                 list.iter().filter(|member| member.required).map(|member| member.name).collect();
-            let mut schema = json!({"type": "object", "additionalProperties": false});
+            let mut schema = json!({"type": "object"});
+            if !components.of_answers {
+                schema["additionalProperties"] = false.into();
+            }
             if !required.is_empty() {
                 schema["required"] = json!(required);
             }
             let properties: Map<_, _> = list
                 .into_iter()
                 .map(|member| {
-                    let schema =
-                        if member.required { member.schema } else { nullable(member.schema) };
+                    let is_whole = member.required || components.of_answers;
+                    let schema = if is_whole { member.schema } else { nullable(member.schema) };
                     (member.name.to_owned(), described(schema, member.text))
                 })
                 .collect();
             schema["properties"] = Value::Object(properties);
-            self.0.insert(T::NAME.into(), schema);
+            schema
+        })
+    }
+
+    /// True if the schemas are those of answers, where a value has one form.
+    pub(crate) const fn is_of_answers(&self) -> bool {
+        self.of_answers
+    }
+
+    /// A schema that has a name in answers and stands in its place in requests.
+    pub(crate) fn named_in_answers(
+        &mut self,
+        name: &str,
+        schema: impl FnOnce(&mut Self) -> Value,
+    ) -> Value {
+        if self.of_answers { self.named(name, schema) } else { schema(self) }
+    }
+
+    fn named(&mut self, name: &str, schema: impl FnOnce(&mut Self) -> Value) -> Value {
+        if !self.schemas.contains_key(name) {
+            self.schemas.insert(name.into(), Value::Null);
+            let schema = schema(self);
+            self.schemas.insert(name.into(), schema);
         }
-        json!({"$ref": format!("#/components/schemas/{}", T::NAME)})
+        json!({"$ref": format!("#/components/schemas/{name}")})
     }
 
     /// The parameters of a query that is read as `T`.
@@ -144,6 +179,17 @@ impl Members<'_> {
         self.optional(name, rule, text);
     }
 
+    /// A member that may be left out of a request, and is in every answer.
+    pub fn default_shown<T>(
+        &mut self,
+        name: &'static str,
+        rule: impl Parse<T>,
+        text: &'static str,
+    ) {
+        let required = self.components.of_answers;
+        self.add(name, &rule, text, required);
+    }
+
     /// The members of another shape.
     pub fn flat<T: Read>(&mut self, _: Shape<T>, _: &'static str) {
         T::describe(self);
@@ -171,7 +217,8 @@ fn described(mut schema: Value, text: &str) -> Value {
 }
 
 /// Declares a shape that callers send: one line for each member, from which the reader and the OpenAPI
-/// schema come. `$how` is a method of [`Fields`](crate::read::Fields).
+/// schema come. `$how` is a method of [`Fields`](crate::read::Fields). `answered as` makes the same members those of
+/// an [`Answer`](crate::answer::Answer), under a name of its own.
 ///
 /// ```
 /// use callboard_wire::request;
@@ -198,7 +245,7 @@ fn described(mut schema: Value, text: &str) -> Value {
 macro_rules! request {
     (
         $(#[$meta:meta])*
-        $visibility:vis struct $name:ident as $schema:literal {
+        $visibility:vis struct $name:ident as $schema:literal $(, answered as $answer:literal)? {
             $($(#[doc = $text:literal])+ $field:ident: $type:ty = $how:ident($($rule:tt)*),)*
         }
         $(check $check:expr)?
@@ -209,20 +256,21 @@ macro_rules! request {
         }
 
         $crate::request! {
-            impl $name as $schema {
+            impl $name as $schema $(, answered as $answer)? {
                 $($(#[doc = $text])+ $field = $how($($rule)*),)*
             }
             $(check $check)?
         }
     };
     (
-        impl $name:ident as $schema:literal {
+        impl $name:ident as $schema:literal $(, answered as $answer:literal)? {
             $($(#[doc = $text:literal])+ $field:ident = $how:ident($($rule:tt)*),)*
         }
         $(check $check:expr)?
     ) => {
         impl $crate::read::Read for $name {
             const NAME: &'static str = $schema;
+            $(const ANSWER: &'static str = $answer;)?
 
             fn read(
                 fields: &mut $crate::read::Fields<'_>,
@@ -234,7 +282,35 @@ macro_rules! request {
             }
 
             fn describe(members: &mut $crate::read::Members<'_>) {
-                $(members.$how($($rule)*, concat!($($text, "\n"),+));)*
+                $(members.$how($($rule)*, concat!($($text),+));)*
+            }
+        }
+
+        $crate::answer! {
+            $($answer)? $name { $($field = $how($($rule)*),)* }
+        }
+    };
+}
+
+/// The members of a request's shape in answers, if it has a name there.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! answer {
+    ($name:ident { $($members:tt)* }) => {};
+    ($answer:literal $name:ident { $($field:ident = $how:ident($($rule:tt)*),)* }) => {
+        impl $crate::answer::Answer for $name {
+            fn members<M: serde::ser::SerializeMap>(
+                &self,
+                members: &mut $crate::answer::Writer<'_, M>,
+            ) -> Result<(), M::Error> {
+                $(members.$how($($rule)*, &self.$field)?;)*
+                Ok(())
+            }
+        }
+
+        impl $crate::answer::Shown for $name {
+            fn show<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+                $crate::answer::show(self, to, &[])
             }
         }
     };

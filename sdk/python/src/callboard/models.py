@@ -335,18 +335,16 @@ class Components(Base):
 
 
 class Confidence(Base):
-    """The source of a confidence."""
-
-    fields: list[str] | None = None
-    """The members that samples must agree on; by default those of the schema."""
-    judge_model: str | None = None
-    """The model that judges."""
     method: str
-    """auto, logprobs, samples, judge or none."""
+    """auto (logprobs where the model gives them, else none), logprobs, samples, judge or none."""
     n: int | None = None
-    """The samples or verdicts; by default 3."""
+    """The samples besides the answer, or the verdicts of a judge without logprobs: 2 to 9; by default 3."""
+    fields: list[str] | None = None
+    """The members of a JSON output that samples must agree on; by default those of the schema."""
+    judge_model: str | None = None
+    """The model that judges; required for judge."""
     rubric: str | None = None
-    """The criteria of the judge."""
+    """The criteria of the judge: at most 16 KiB."""
 
 
 class Decision(Base):
@@ -368,6 +366,47 @@ class Decision(Base):
     """approved or rejected."""
     was_modified: bool
     """True if a reviewer's text replaces the output."""
+
+
+class Defaults(Base):
+    model: str | None = None
+    """The model."""
+    queue: str | None = None
+    """The queue."""
+    timeout_ms: int | None = None
+    """The time limit of one attempt, in milliseconds."""
+    max_tokens: int | None = None
+    """The most tokens of the output."""
+    temperature: float | None = None
+    """The sampling temperature."""
+    seed: int | None = None
+    """The seed: a provider that takes one chooses the same tokens again where it can."""
+    top_p: float | None = None
+    """The next token is chosen from the most probable ones that have this share of the probability."""
+    stop: list[str] | None = None
+    """The output ends before the first of these sequences: a string, or at most 16."""
+    frequency_penalty: float | None = None
+    """Tokens that have come are less probable the more often they have; if negative, more probable."""
+    models: list[str] | None = None
+    """2 to 5 models, in place of `model`: after a failure the next lease calls the next one."""
+    fallback_on: list[str] | None = None
+    """The failures after which the next model is called; by default rate_limited, unavailable and timeout."""
+    service_tier: str | None = None
+    """The service tier to ask the provider for."""
+    concurrency_key: str | None = None
+    """At most `concurrencyLimit` tasks with this key run at the same time."""
+    concurrency_limit: int | None = None
+    """The limit; by default 1."""
+    on_conflict: str | None = None
+    """The rule for one more task: queue (by default), reject, or cancel_running, which cancels the oldest."""
+    fairness_key: str | None = None
+    """Keys of the same priority take turns in their queue."""
+    weight: int | None = None
+    """The share of the turns of the key; by default 1."""
+    output_schema: dict[str, Any] | None = None
+    """The JSON Schema (2020-12) of the output; the template's own holds for the last step."""
+    confidence: Confidence | None = None
+    """The source of the confidence."""
 
 
 class Deleted(Base):
@@ -598,18 +637,16 @@ class File(Base):
 
 
 class Flow(Base):
-    """Flow control: which tasks run together, and which take turns."""
-
     concurrency_key: str | None = None
     """At most `concurrencyLimit` tasks with this key run at the same time."""
     concurrency_limit: int | None = None
-    """The number."""
-    fairness_key: str | None = None
-    """Keys of the same priority take turns."""
+    """The limit; by default 1."""
     on_conflict: str | None = None
-    """queue, reject or `cancel_running`."""
+    """The rule for one more task: queue (by default), reject, or cancel_running, which cancels the oldest."""
+    fairness_key: str | None = None
+    """Keys of the same priority take turns in their queue."""
     weight: int | None = None
-    """The share of the turns."""
+    """The share of the turns of the key; by default 1."""
 
 
 class Forgotten(Base):
@@ -663,18 +700,16 @@ class Health(Base):
 
 
 class Hitl(Base):
-    """`hitl` of a template."""
-
-    confidence_threshold: float | None = None
-    """Minimum confidence to skip review, 0 to 1."""
-    notify_channels: list[str] | None = None
-    """The channels that notify reviewers."""
     required_for: list[str] | None = None
     """The ids of the steps whose outputs are always held."""
-    sample_rate: float | None = None
-    """The share of the outputs that nothing else holds which is held all the same."""
+    confidence_threshold: float | None = None
+    """Minimum confidence to skip review."""
     timeout_ms: int | None = None
-    """The time for the review, in milliseconds, at most 30 days; by default 3600000."""
+    """The time of the reviewer, in milliseconds; by default 3600000."""
+    sample_rate: float | None = None
+    """The share of the other outputs that is held as well; by default 0."""
+    notify_channels: list[str] | None = None
+    """The channels that notify reviewers."""
 
 
 class Invitation(Base):
@@ -791,14 +826,12 @@ class KeySummary(Base):
 
 
 class Labels(Base):
-    """The title, and what the webhooks announce."""
-
-    callback_details: bool | None = None
-    """True if webhooks say more than the result."""
-    callback_events: list[str] | None = None
-    """The announced events, if it names its own."""
     title: str | None = None
-    """The title, for people."""
+    """The title, for people: one line of at most 200 characters."""
+    callback_events: list[str] | None = None
+    """The announced events: completed, failed, cancelled, rejected (of tasks) and awaiting_approval; by default those of `[webhooks] events`."""
+    callback_details: bool | None = None
+    """True if the body of a task's webhook says more: tags, title, model, confidence, cost, attempt, error, review."""
 
 
 class LastBackup(Base):
@@ -886,14 +919,12 @@ class Member(Base):
 
 
 class MessagePart(Base):
-    """A part of a message."""
-
-    file: str | None = None
-    """The id of the file; of a step as written, with `{{…}}`."""
-    text: str | None = None
-    """The text."""
     type: str
-    """text, image or document."""
+    """The kind."""
+    text: str | None = None
+    """The text of a part of the type text."""
+    file: str | None = None
+    """The id of the file that another part shows; in a step a placeholder too, of an id or of a list of ids."""
 
 
 class Methods(Base):
@@ -1183,14 +1214,12 @@ class Restorable(Base):
 
 
 class Retry(Base):
-    """The attempts of a step."""
-
-    backoff_ms: int | None = None
-    """The wait after the first failure, in milliseconds, 0 to 300000; by default 1000."""
     max_attempts: int | None = None
-    """Attempts in all, 1 to 20; by default 3."""
+    """The attempts in all; by default 3."""
+    backoff_ms: int | None = None
+    """The wait after the first failure, in milliseconds; by default 1000."""
     max_backoff_ms: int | None = None
-    """The longest wait between two attempts, in milliseconds, 0 to 300000; by default 300000."""
+    """The longest wait between two attempts, in milliseconds; by default 300000."""
 
 
 class Reviewer(Base):
@@ -1229,27 +1258,23 @@ class RevokedKeys(Base):
 
 
 class Routing(Base):
-    """The members as they were given; none where nothing was."""
-
-    fallback_on: list[str] | None = None
-    """The failures after which the next model is called, such as unavailable."""
     models: list[str] | None = None
-    """The models in their order, in place of one `model`."""
+    """2 to 5 models, in place of `model`: after a failure the next lease calls the next one."""
+    fallback_on: list[str] | None = None
+    """The failures after which the next model is called; by default rate_limited, unavailable and timeout."""
     service_tier: str | None = None
-    """auto, flex or priority."""
+    """The service tier to ask the provider for."""
 
 
 class Sampling(Base):
-    """The members as they were given; none where nothing was."""
-
-    frequency_penalty: float | None = None
-    """-2 to 2."""
     seed: int | None = None
-    """The seed."""
-    stop: list[str] | None = None
-    """The sequences before which the output ends."""
+    """The seed: a provider that takes one chooses the same tokens again where it can."""
     top_p: float | None = None
-    """0 to 1."""
+    """The next token is chosen from the most probable ones that have this share of the probability."""
+    stop: list[str] | None = None
+    """The output ends before the first of these sequences: a string, or at most 16."""
+    frequency_penalty: float | None = None
+    """Tokens that have come are less probable the more often they have; if negative, more probable."""
 
 
 class Schedule(Base):
@@ -1350,10 +1375,8 @@ class Statistics(Base):
 
 
 class StepReview(Base):
-    """The texts that a reviewer of a step's output sees."""
-
     show: list[str]
-    """Texts beside the output, with `{{…}}`."""
+    """Texts with placeholders, such as `{{input.letter}}`. They are rendered with the step, 256 KiB in all (what is longer is cut), and reach no model. One without the value of a placeholder is left out."""
 
 
 class StoredKind(Base):
@@ -1629,10 +1652,7 @@ class BackupVerification(Base):
     lineage: Annotated[int, Field(ge=0, le=4294967295)]
     """The lineage of the data directory, as the backup has it."""
     result: Literal["restores", "intact", "damaged"]
-    """
-    The finding: every chunk is intact and the backup restores, it is intact and no restore was tried, or it is
-     damaged.
-    """
+    """The finding: every chunk is intact and the backup restores, it is intact and no restore was tried, or it is damaged."""
     detail: Annotated[str | None, Field(max_length=1000, min_length=1)] = None
     """The damage, in words."""
 
@@ -1788,10 +1808,7 @@ class ConfidenceRequest(Base):
     method: Literal["auto", "logprobs", "samples", "judge", "none"] | None = None
     """auto (logprobs where the model gives them, else none), logprobs, samples, judge or none."""
     n: Annotated[int | None, Field(ge=2, le=9)] = None
-    """
-    The samples besides the answer, or the verdicts of a judge without logprobs: 2 to 9; by
-     default 3.
-    """
+    """The samples besides the answer, or the verdicts of a judge without logprobs: 2 to 9; by default 3."""
     fields: Annotated[list[str] | None, Field(max_length=64)] = None
     """The members of a JSON output that samples must agree on; by default those of the schema."""
     judge_model: Annotated[str | None, Field(max_length=128, min_length=1)] = None
@@ -1851,10 +1868,7 @@ class CreateKey(Base):
     plan: Literal["free", "pro", "enterprise"] | None = None
     """The plan of rate limits; by default `[limits] plan`."""
     queues: Annotated[list[str] | None, Field(max_length=256, min_length=1)] = None
-    """
-    The queues that a worker key may serve; by default every queue. A key with queues reads only the
-     tasks that it holds.
-    """
+    """The queues that a worker key may serve; by default every queue. A key with queues reads only the tasks that it holds."""
 
 
 class CreateProject(Base):
@@ -1898,10 +1912,7 @@ class CreateTemplateBatch(Base):
             max_length=64, min_length=1, pattern="^(latest|bat_[0-9a-hjkmnp-tv-z]{26})$"
         ),
     ] = None
-    """
-    A batch (`bat_…`), or latest for the latest one of the template: a row whose key, rendered prompts, models and
-     settings were answered there takes these answers over, which costs nothing.
-    """
+    """A batch (`bat_…`), or latest for the latest one of the template: a row whose key, rendered prompts, models and settings were answered there takes these answers over, which costs nothing."""
     dedupe: bool | None = None
     """true: rows that ask the same are answered and decided once; each keeps its key."""
     on_invalid: Literal["keep", "reject"] | None = None
@@ -2196,10 +2207,7 @@ class Reopen(Base):
         extra="forbid",
     )
     as_correction: bool | None = None
-    """
-    True asks for another decision beside the first if the output was used; by default false, which answers with
-     the uses.
-    """
+    """True asks for another decision beside the first if the output was used; by default false, which answers with the uses."""
 
 
 class ResetPassword(Base):
@@ -2407,10 +2415,7 @@ class StepReviewRequest(Base):
         extra="forbid",
     )
     show: Annotated[list[str] | None, Field(max_length=8)] = None
-    """
-    Texts with placeholders, such as `{{input.letter}}`. They are rendered with the step, 256 KiB in all (what
-     is longer is cut), and reach no model. One without the value of a placeholder is left out.
-    """
+    """Texts with placeholders, such as `{{input.letter}}`. They are rendered with the step, 256 KiB in all (what is longer is cut), and reach no model. One without the value of a placeholder is left out."""
 
 
 class TaskHitl(Base):
@@ -2617,25 +2622,6 @@ class Decile(Tally):
     """The lower bound of the confidence."""
     to: float
     """Confidences are below this; those of the last decile are up to 1 and with it."""
-
-
-class Defaults(Sampling, Routing, Flow):
-    """The defaults of steps."""
-
-    confidence: Confidence | None = None
-    """The source of the confidence."""
-    max_tokens: int | None = None
-    """The most tokens to answer with."""
-    model: str | None = None
-    """The model."""
-    output_schema: dict[str, Any] | None = None
-    """The JSON Schema of the output."""
-    queue: str | None = None
-    """The queue."""
-    temperature: float | None = None
-    """0 to 1."""
-    timeout_ms: int | None = None
-    """The time limit of one attempt, in milliseconds."""
 
 
 class DryRun(Base):
@@ -3057,10 +3043,7 @@ class CreateTask(Base):
         list[Literal["completed", "failed", "cancelled", "rejected", "awaiting_approval"]] | None,
         Field(max_length=5, min_length=1),
     ] = None
-    """
-    The announced events: completed, failed, cancelled, rejected (of tasks) and awaiting_approval; by default
-     those of `[webhooks] events`.
-    """
+    """The announced events: completed, failed, cancelled, rejected (of tasks) and awaiting_approval; by default those of `[webhooks] events`."""
     callback_details: bool | None = None
     """True if the body of a task's webhook says more: tags, title, model, confidence, cost, attempt, error, review."""
     hitl: TaskHitl | None = None
@@ -3099,10 +3082,7 @@ class DeployTemplate(Base):
     input: dict[str, Any] | None = None
     """The values of `{{input.*}}`."""
     hitl: HitlRequest | None = None
-    """
-    The gates of outputs and the channels that notify reviewers: replaces the template's, member by
-     member.
-    """
+    """The gates of outputs and the channels that notify reviewers: replaces the template's, member by member."""
     options: RunOptions | None = None
     """The options of the run."""
     start_at: AwareDatetime | None = None
@@ -3119,10 +3099,7 @@ class DeployTemplate(Base):
         list[Literal["completed", "failed", "cancelled", "rejected", "awaiting_approval"]] | None,
         Field(max_length=5, min_length=1),
     ] = None
-    """
-    The announced events: completed, failed, cancelled, rejected (of tasks) and awaiting_approval; by default
-     those of `[webhooks] events`.
-    """
+    """The announced events: completed, failed, cancelled, rejected (of tasks) and awaiting_approval; by default those of `[webhooks] events`."""
     callback_details: bool | None = None
     """True if the body of a task's webhook says more: tags, title, model, confidence, cost, attempt, error, review."""
     model_overrides: dict[str, Any] | None = None
@@ -3147,10 +3124,7 @@ class ExecutePlan(Base):
     input: dict[str, Any] | None = None
     """The values of `{{input.*}}`."""
     hitl: HitlRequest | None = None
-    """
-    The gates of outputs and the channels that notify reviewers: replaces the template's, member by
-     member.
-    """
+    """The gates of outputs and the channels that notify reviewers: replaces the template's, member by member."""
     options: RunOptions | None = None
     """The options of the run."""
     start_at: AwareDatetime | None = None
@@ -3167,10 +3141,7 @@ class ExecutePlan(Base):
         list[Literal["completed", "failed", "cancelled", "rejected", "awaiting_approval"]] | None,
         Field(max_length=5, min_length=1),
     ] = None
-    """
-    The announced events: completed, failed, cancelled, rejected (of tasks) and awaiting_approval; by default
-     those of `[webhooks] events`.
-    """
+    """The announced events: completed, failed, cancelled, rejected (of tasks) and awaiting_approval; by default those of `[webhooks] events`."""
     callback_details: bool | None = None
     """True if the body of a task's webhook says more: tags, title, model, confidence, cost, attempt, error, review."""
 
@@ -3233,10 +3204,7 @@ class NewTask(Base):
         list[Literal["completed", "failed", "cancelled", "rejected", "awaiting_approval"]] | None,
         Field(max_length=5, min_length=1),
     ] = None
-    """
-    The announced events: completed, failed, cancelled, rejected (of tasks) and awaiting_approval; by default
-     those of `[webhooks] events`.
-    """
+    """The announced events: completed, failed, cancelled, rejected (of tasks) and awaiting_approval; by default those of `[webhooks] events`."""
     callback_details: bool | None = None
     """True if the body of a task's webhook says more: tags, title, model, confidence, cost, attempt, error, review."""
     hitl: TaskHitl | None = None
@@ -3288,10 +3256,7 @@ class ScheduleTarget(Base):
     input: dict[str, Any] | None = None
     """The values of `{{input.*}}`."""
     hitl: HitlRequest | None = None
-    """
-    The gates of outputs and the channels that notify reviewers: replaces the template's, member by
-     member.
-    """
+    """The gates of outputs and the channels that notify reviewers: replaces the template's, member by member."""
     options: RunOptions | None = None
     """The options of the run."""
     start_at: AwareDatetime | None = None
@@ -3308,10 +3273,7 @@ class ScheduleTarget(Base):
         list[Literal["completed", "failed", "cancelled", "rejected", "awaiting_approval"]] | None,
         Field(max_length=5, min_length=1),
     ] = None
-    """
-    The announced events: completed, failed, cancelled, rejected (of tasks) and awaiting_approval; by default
-     those of `[webhooks] events`.
-    """
+    """The announced events: completed, failed, cancelled, rejected (of tasks) and awaiting_approval; by default those of `[webhooks] events`."""
     callback_details: bool | None = None
     """True if the body of a task's webhook says more: tags, title, model, confidence, cost, attempt, error, review."""
 
@@ -3369,10 +3331,7 @@ class StepRequest(Base):
     frequency_penalty: Annotated[float | None, Field(ge=-2.0, le=2.0)] = None
     """Tokens that have come are less probable the more often they have; if negative, more probable."""
     for_each: str | dict[str, str] | None = None
-    """
-    The placeholder of a list, an input or an output in JSON: one task for each of its items. Or several
-     lists of one length that are walked together, by the names of the variables of their items.
-    """
+    """The placeholder of a list, an input or an output in JSON: one task for each of its items. Or several lists of one length that are walked together, by the names of the variables of their items."""
     item: Annotated[
         str | None, Field(max_length=64, min_length=1, pattern="^[a-z][a-zA-Z0-9_-]*$")
     ] = None
@@ -3576,12 +3535,10 @@ class Item(StepResult):
 
 
 class Message(Base):
-    """An earlier turn."""
-
-    content: str | list[MessagePart]
-    """The text, or parts."""
     role: str
-    """user or assistant."""
+    """The author."""
+    content: str | list[MessagePart]
+    """The text, or parts: texts, images and documents; those of a step have placeholders."""
 
 
 class ReviewedTask(Base):
@@ -3607,67 +3564,89 @@ class ReviewedTask(Base):
     """The usage of the model call."""
 
 
-class Step(Sampling, Routing, Flow):
-    """A step."""
-
+class Step(Base):
+    id: str
+    """Unique in its plan; not input, env or meta."""
+    title: str | None = None
+    """The title of its tasks, with placeholders; by default that of the execution. Not for a wait."""
+    prompt: str | None = None
+    """The prompt, with placeholders: at most 1 MiB; not for a wait, and not beside function."""
+    function: str | None = None
+    """The function that a worker calls in place of a prompt for a model."""
     args: dict[str, Any] | None = None
-    """Its args, with `{{…}}` in their strings; not in lists of plans."""
-    concurrency: int | None = None
-    """The most tasks at once, 1 to 1000; by default one for each item."""
-    condition: str | None = None
-    """The condition, in CEL."""
-    confidence: Confidence | None = None
-    """The source of its confidence."""
+    """The args of the function, with placeholders in the strings of a step's: at most 256 KiB as compact JSON; by default none."""
+    system_prompt: str | None = None
+    """System instructions, with placeholders: at most 1 MiB."""
+    messages: list[Message] | None = None
+    """Earlier turns, with placeholders: at most 1 MiB of content in all."""
+    files: list[str] | None = None
+    """The files of the prompt, or of the call: ids, or placeholders of ids and of lists of ids; at most 20."""
+    model: str | None = None
+    """The model; by default `[models] default`."""
+    queue: str | None = None
+    """The queue; by default `default`."""
     depends_on: list[str]
     """The ids of the steps that must complete first."""
-    files: list[str] | None = None
-    """The files of the prompt, or of the call, with `{{…}}`."""
+    condition: str | None = None
+    """The condition of the step, in CEL; without one it runs."""
+    requires_approval: bool
+    """True holds its output for review; by default false."""
+    review: StepReview | None = None
+    """The texts that a reviewer of its output sees beside it. Not for a wait."""
+    timeout_ms: int | None = None
+    """The time limit of one attempt, in milliseconds, by default 300000; or of a wait, by default none."""
+    retry: Retry | None = None
+    """The number of attempts."""
+    max_tokens: int | None = None
+    """The most tokens of the output."""
+    temperature: float | None = None
+    """The sampling temperature."""
+    seed: int | None = None
+    """The seed: a provider that takes one chooses the same tokens again where it can."""
+    top_p: float | None = None
+    """The next token is chosen from the most probable ones that have this share of the probability."""
+    stop: list[str] | None = None
+    """The output ends before the first of these sequences: a string, or at most 16."""
+    frequency_penalty: float | None = None
+    """Tokens that have come are less probable the more often they have; if negative, more probable."""
     for_each: str | dict[str, str] | None = None
-    """The placeholder of the list for each of whose items it runs, or lists that are walked together."""
-    function: str | None = None
-    """The function that the step calls in place of a model."""
-    id: str
-    """`^[a-z][a-z0-9-]*$`, at most 64 characters, unique; not input, env or meta."""
+    """The placeholder of a list, an input or an output in JSON: one task for each of its items. Or several lists of one length that are walked together, by the names of the variables of their items."""
     item: str | None = None
     """The name of the variable of an item; by default `item`."""
     max_items: int | None = None
-    """The longest list, 1 to 1000."""
-    max_tokens: int | None = None
-    """The most tokens to answer with."""
-    messages: list[Message] | None = None
-    """Earlier turns, with `{{…}}`; not in lists of plans."""
-    min_success: float | None = None
-    """The share of the items that must complete, 0 to 1."""
-    model: str | None = None
-    """The model; by default `[models] default`."""
+    """The longest list, required beside forEach; a longer one fails the step."""
+    concurrency: int | None = None
+    """The most tasks at once; by default one for each item."""
     on_item_error: str | None = None
-    """fail or skip; by default fail."""
-    output_schema: dict[str, Any] | None = None
-    """The JSON Schema of its output; not in lists of plans."""
-    prompt: str | None = None
-    """The prompt, with `{{…}}`: 1 byte to 1 MiB; not in lists of plans."""
-    queue: str | None = None
-    """The queue; by default `default`."""
-    requires_approval: bool
-    """True holds its output for review; by default false."""
-    retry: Retry | None = None
-    """The number of attempts."""
-    review: StepReview | None = None
-    """The texts that a reviewer of its output sees beside it."""
-    schema_: dict[str, Any] | None = None
-    """The schema of its payload."""
-    signal: str | None = None
-    """The signal that a wait waits for."""
-    system_prompt: str | None = None
-    """The first system message, with `{{…}}`; not in lists of plans."""
-    temperature: float | None = None
-    """0 to 1."""
-    timeout_ms: int | None = None
-    """The time limit of one attempt, in milliseconds; by default 300000."""
-    title: str | None = None
-    """The title of its tasks, with `{{…}}`."""
+    """The rule for a failed item: fail the step, or leave null in its output; by default fail."""
+    min_success: float | None = None
+    """The share of the items that must complete where onItemError is skip; by default 0."""
     type: str | None = None
-    """`wait` for a step that waits for a signal; else left out."""
+    """prompt calls a model, wait waits for a signal; by default prompt."""
+    signal: str | None = None
+    """The name of the signal that a wait waits for."""
+    schema_: Any | None = None
+    """The JSON Schema of the payload of a wait's signal."""
+    models: list[str] | None = None
+    """2 to 5 models, in place of `model`: after a failure the next lease calls the next one."""
+    fallback_on: list[str] | None = None
+    """The failures after which the next model is called; by default rate_limited, unavailable and timeout."""
+    service_tier: str | None = None
+    """The service tier to ask the provider for."""
+    concurrency_key: str | None = None
+    """At most `concurrencyLimit` tasks with this key run at the same time."""
+    concurrency_limit: int | None = None
+    """The limit; by default 1."""
+    on_conflict: str | None = None
+    """The rule for one more task: queue (by default), reject, or cancel_running, which cancels the oldest."""
+    fairness_key: str | None = None
+    """Keys of the same priority take turns in their queue."""
+    weight: int | None = None
+    """The share of the turns of the key; by default 1."""
+    output_schema: dict[str, Any] | None = None
+    """The JSON Schema (2020-12) of the output."""
+    confidence: Confidence | None = None
+    """The source of its confidence."""
 
 
 class Task(Routing, Sampling, Labels, Flow):

@@ -408,8 +408,7 @@ pub struct BackupVerification {
     pub id: String,
     /// The lineage of the data directory, as the backup has it.
     pub lineage: u64,
-    /// The finding: every chunk is intact and the backup restores, it is intact and no restore was tried, or it is
-    ///  damaged.
+    /// The finding: every chunk is intact and the backup restores, it is intact and no restore was tried, or it is damaged.
     pub result: String,
     /// The damage, in words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -1787,22 +1786,22 @@ pub struct Components {
     pub workers: Component,
 }
 
-/// The source of a confidence.
+/// As the server's documentation says.
 #[derive(Clone, PartialEq, Serialize, Deserialize, Debug)]
 #[non_exhaustive]
 pub struct Confidence {
-    /// The members that samples must agree on; by default those of the schema.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub fields: Option<Vec<String>>,
-    /// The model that judges.
-    #[serde(rename = "judgeModel", default, skip_serializing_if = "Option::is_none")]
-    pub judge_model: Option<String>,
-    /// auto, logprobs, samples, judge or none.
+    /// auto (logprobs where the model gives them, else none), logprobs, samples, judge or none.
     pub method: String,
-    /// The samples or verdicts; by default 3.
+    /// The samples besides the answer, or the verdicts of a judge without logprobs: 2 to 9; by default 3.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub n: Option<u64>,
-    /// The criteria of the judge.
+    /// The members of a JSON output that samples must agree on; by default those of the schema.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fields: Option<Vec<String>>,
+    /// The model that judges; required for judge.
+    #[serde(rename = "judgeModel", default, skip_serializing_if = "Option::is_none")]
+    pub judge_model: Option<String>,
+    /// The criteria of the judge: at most 16 KiB.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rubric: Option<String>,
 }
@@ -1815,8 +1814,7 @@ pub struct ConfidenceRequest {
     /// auto (logprobs where the model gives them, else none), logprobs, samples, judge or none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub method: Option<String>,
-    /// The samples besides the answer, or the verdicts of a judge without logprobs: 2 to 9; by
-    ///  default 3.
+    /// The samples besides the answer, or the verdicts of a judge without logprobs: 2 to 9; by default 3.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub n: Option<u64>,
     /// The members of a JSON output that samples must agree on; by default those of the schema.
@@ -1844,8 +1842,7 @@ impl ConfidenceRequest {
         self
     }
 
-    /// The samples besides the answer, or the verdicts of a judge without logprobs: 2 to 9; by
-    ///  default 3.
+    /// The samples besides the answer, or the verdicts of a judge without logprobs: 2 to 9; by default 3.
     #[must_use]
     pub fn n(mut self, value: u64) -> Self {
         self.n = Some(value);
@@ -2014,8 +2011,7 @@ pub struct CreateKey {
     /// The plan of rate limits; by default `\[limits\] plan`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan: Option<String>,
-    /// The queues that a worker key may serve; by default every queue. A key with queues reads only the
-    ///  tasks that it holds.
+    /// The queues that a worker key may serve; by default every queue. A key with queues reads only the tasks that it holds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queues: Option<Vec<String>>,
 }
@@ -2055,8 +2051,7 @@ impl CreateKey {
         self
     }
 
-    /// The queues that a worker key may serve; by default every queue. A key with queues reads only the
-    ///  tasks that it holds.
+    /// The queues that a worker key may serve; by default every queue. A key with queues reads only the tasks that it holds.
     #[must_use]
     pub fn queues(mut self, value: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.queues = Some(value.into_iter().map(Into::into).collect());
@@ -2271,8 +2266,7 @@ pub struct CreateTask {
     /// The title, for people: one line of at most 200 characters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// The announced events: completed, failed, cancelled, rejected (of tasks) and awaiting_approval; by default
-    ///  those of `\[webhooks\] events`.
+    /// The announced events: completed, failed, cancelled, rejected (of tasks) and awaiting_approval; by default those of `\[webhooks\] events`.
     #[serde(rename = "callbackEvents", default, skip_serializing_if = "Option::is_none")]
     pub callback_events: Option<Vec<String>>,
     /// True if the body of a task's webhook says more: tags, title, model, confidence, cost, attempt, error, review.
@@ -2514,8 +2508,7 @@ impl CreateTask {
         self
     }
 
-    /// The announced events: completed, failed, cancelled, rejected (of tasks) and awaiting_approval; by default
-    ///  those of `\[webhooks\] events`.
+    /// The announced events: completed, failed, cancelled, rejected (of tasks) and awaiting_approval; by default those of `\[webhooks\] events`.
     #[must_use]
     pub fn callback_events(mut self, value: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.callback_events = Some(value.into_iter().map(Into::into).collect());
@@ -2637,8 +2630,7 @@ pub struct CreateTemplateBatch {
     /// The most rows that run at a time; by default 100.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub concurrency: Option<u64>,
-    /// A batch (`bat_…`), or latest for the latest one of the template: a row whose key, rendered prompts, models and
-    ///  settings were answered there takes these answers over, which costs nothing.
+    /// A batch (`bat_…`), or latest for the latest one of the template: a row whose key, rendered prompts, models and settings were answered there takes these answers over, which costs nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reuse: Option<String>,
     /// true: rows that ask the same are answered and decided once; each keeps its key.
@@ -2712,8 +2704,7 @@ impl CreateTemplateBatch {
         self
     }
 
-    /// A batch (`bat_…`), or latest for the latest one of the template: a row whose key, rendered prompts, models and
-    ///  settings were answered there takes these answers over, which costs nothing.
+    /// A batch (`bat_…`), or latest for the latest one of the template: a row whose key, rendered prompts, models and settings were answered there takes these answers over, which costs nothing.
     #[must_use]
     pub fn reuse(mut self, value: impl Into<String>) -> Self {
         self.reuse = Some(value.into());
@@ -2897,67 +2888,67 @@ pub struct Decision {
     pub was_modified: bool,
 }
 
-/// The defaults of steps.
+/// As the server's documentation says.
 #[derive(Clone, PartialEq, Serialize, Deserialize, Debug)]
 #[non_exhaustive]
 pub struct Defaults {
-    /// -2 to 2.
-    #[serde(rename = "frequencyPenalty", default, skip_serializing_if = "Option::is_none")]
-    pub frequency_penalty: Option<f64>,
-    /// The seed.
+    /// The model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// The queue.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue: Option<String>,
+    /// The time limit of one attempt, in milliseconds.
+    #[serde(rename = "timeoutMs", default, skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<u64>,
+    /// The most tokens of the output.
+    #[serde(rename = "maxTokens", default, skip_serializing_if = "Option::is_none")]
+    pub max_tokens: Option<u64>,
+    /// The sampling temperature.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub temperature: Option<f64>,
+    /// The seed: a provider that takes one chooses the same tokens again where it can.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seed: Option<i64>,
-    /// The sequences before which the output ends.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub stop: Option<Vec<String>>,
-    /// 0 to 1.
+    /// The next token is chosen from the most probable ones that have this share of the probability.
     #[serde(rename = "topP", default, skip_serializing_if = "Option::is_none")]
     pub top_p: Option<f64>,
-    /// The failures after which the next model is called, such as unavailable.
-    #[serde(rename = "fallbackOn", default, skip_serializing_if = "Option::is_none")]
-    pub fallback_on: Option<Vec<String>>,
-    /// The models in their order, in place of one `model`.
+    /// The output ends before the first of these sequences: a string, or at most 16.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stop: Option<Vec<String>>,
+    /// Tokens that have come are less probable the more often they have; if negative, more probable.
+    #[serde(rename = "frequencyPenalty", default, skip_serializing_if = "Option::is_none")]
+    pub frequency_penalty: Option<f64>,
+    /// 2 to 5 models, in place of `model`: after a failure the next lease calls the next one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub models: Option<Vec<String>>,
-    /// auto, flex or priority.
+    /// The failures after which the next model is called; by default rate_limited, unavailable and timeout.
+    #[serde(rename = "fallbackOn", default, skip_serializing_if = "Option::is_none")]
+    pub fallback_on: Option<Vec<String>>,
+    /// The service tier to ask the provider for.
     #[serde(rename = "serviceTier", default, skip_serializing_if = "Option::is_none")]
     pub service_tier: Option<String>,
     /// At most `concurrencyLimit` tasks with this key run at the same time.
     #[serde(rename = "concurrencyKey", default, skip_serializing_if = "Option::is_none")]
     pub concurrency_key: Option<String>,
-    /// The number.
+    /// The limit; by default 1.
     #[serde(rename = "concurrencyLimit", default, skip_serializing_if = "Option::is_none")]
     pub concurrency_limit: Option<u64>,
-    /// Keys of the same priority take turns.
-    #[serde(rename = "fairnessKey", default, skip_serializing_if = "Option::is_none")]
-    pub fairness_key: Option<String>,
-    /// queue, reject or `cancel_running`.
+    /// The rule for one more task: queue (by default), reject, or cancel_running, which cancels the oldest.
     #[serde(rename = "onConflict", default, skip_serializing_if = "Option::is_none")]
     pub on_conflict: Option<String>,
-    /// The share of the turns.
+    /// Keys of the same priority take turns in their queue.
+    #[serde(rename = "fairnessKey", default, skip_serializing_if = "Option::is_none")]
+    pub fairness_key: Option<String>,
+    /// The share of the turns of the key; by default 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub weight: Option<u64>,
+    /// The JSON Schema (2020-12) of the output; the template's own holds for the last step.
+    #[serde(rename = "outputSchema", default, skip_serializing_if = "Option::is_none")]
+    pub output_schema: Option<Value>,
     /// The source of the confidence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confidence: Option<Confidence>,
-    /// The most tokens to answer with.
-    #[serde(rename = "maxTokens", default, skip_serializing_if = "Option::is_none")]
-    pub max_tokens: Option<u64>,
-    /// The model.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub model: Option<String>,
-    /// The JSON Schema of the output.
-    #[serde(rename = "outputSchema", default, skip_serializing_if = "Option::is_none")]
-    pub output_schema: Option<Value>,
-    /// The queue.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub queue: Option<String>,
-    /// 0 to 1.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub temperature: Option<f64>,
-    /// The time limit of one attempt, in milliseconds.
-    #[serde(rename = "timeoutMs", default, skip_serializing_if = "Option::is_none")]
-    pub timeout_ms: Option<u64>,
 }
 
 /// As the server's documentation says.
@@ -3272,8 +3263,7 @@ pub struct DeployTemplate {
     /// The values of `{{input.*}}`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input: Option<Value>,
-    /// The gates of outputs and the channels that notify reviewers: replaces the template's, member by
-    ///  member.
+    /// The gates of outputs and the channels that notify reviewers: replaces the template's, member by member.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hitl: Option<HitlRequest>,
     /// The options of the run.
@@ -3291,8 +3281,7 @@ pub struct DeployTemplate {
     /// The title, for people: one line of at most 200 characters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// The announced events: completed, failed, cancelled, rejected (of tasks) and awaiting_approval; by default
-    ///  those of `\[webhooks\] events`.
+    /// The announced events: completed, failed, cancelled, rejected (of tasks) and awaiting_approval; by default those of `\[webhooks\] events`.
     #[serde(rename = "callbackEvents", default, skip_serializing_if = "Option::is_none")]
     pub callback_events: Option<Vec<String>>,
     /// True if the body of a task's webhook says more: tags, title, model, confidence, cost, attempt, error, review.
@@ -3336,8 +3325,7 @@ impl DeployTemplate {
         self
     }
 
-    /// The gates of outputs and the channels that notify reviewers: replaces the template's, member by
-    ///  member.
+    /// The gates of outputs and the channels that notify reviewers: replaces the template's, member by member.
     #[must_use]
     pub fn hitl(mut self, value: HitlRequest) -> Self {
         self.hitl = Some(value);
@@ -3379,8 +3367,7 @@ impl DeployTemplate {
         self
     }
 
-    /// The announced events: completed, failed, cancelled, rejected (of tasks) and awaiting_approval; by default
-    ///  those of `\[webhooks\] events`.
+    /// The announced events: completed, failed, cancelled, rejected (of tasks) and awaiting_approval; by default those of `\[webhooks\] events`.
     #[must_use]
     pub fn callback_events(mut self, value: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.callback_events = Some(value.into_iter().map(Into::into).collect());
@@ -3767,8 +3754,7 @@ pub struct ExecutePlan {
     /// The values of `{{input.*}}`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input: Option<Value>,
-    /// The gates of outputs and the channels that notify reviewers: replaces the template's, member by
-    ///  member.
+    /// The gates of outputs and the channels that notify reviewers: replaces the template's, member by member.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hitl: Option<HitlRequest>,
     /// The options of the run.
@@ -3786,8 +3772,7 @@ pub struct ExecutePlan {
     /// The title, for people: one line of at most 200 characters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// The announced events: completed, failed, cancelled, rejected (of tasks) and awaiting_approval; by default
-    ///  those of `\[webhooks\] events`.
+    /// The announced events: completed, failed, cancelled, rejected (of tasks) and awaiting_approval; by default those of `\[webhooks\] events`.
     #[serde(rename = "callbackEvents", default, skip_serializing_if = "Option::is_none")]
     pub callback_events: Option<Vec<String>>,
     /// True if the body of a task's webhook says more: tags, title, model, confidence, cost, attempt, error, review.
@@ -3819,8 +3804,7 @@ impl ExecutePlan {
         self
     }
 
-    /// The gates of outputs and the channels that notify reviewers: replaces the template's, member by
-    ///  member.
+    /// The gates of outputs and the channels that notify reviewers: replaces the template's, member by member.
     #[must_use]
     pub fn hitl(mut self, value: HitlRequest) -> Self {
         self.hitl = Some(value);
@@ -3862,8 +3846,7 @@ impl ExecutePlan {
         self
     }
 
-    /// The announced events: completed, failed, cancelled, rejected (of tasks) and awaiting_approval; by default
-    ///  those of `\[webhooks\] events`.
+    /// The announced events: completed, failed, cancelled, rejected (of tasks) and awaiting_approval; by default those of `\[webhooks\] events`.
     #[must_use]
     pub fn callback_events(mut self, value: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.callback_events = Some(value.into_iter().map(Into::into).collect());
@@ -3882,15 +3865,15 @@ impl ExecutePlan {
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Execution {
-    /// True if webhooks say more than the result.
-    #[serde(rename = "callbackDetails", default, skip_serializing_if = "Option::is_none")]
-    pub callback_details: Option<bool>,
-    /// The announced events, if it names its own.
-    #[serde(rename = "callbackEvents", default, skip_serializing_if = "Option::is_none")]
-    pub callback_events: Option<Vec<String>>,
-    /// The title, for people.
+    /// The title, for people: one line of at most 200 characters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
+    /// The announced events: completed, failed, cancelled, rejected (of tasks) and awaiting_approval; by default those of `\[webhooks\] events`.
+    #[serde(rename = "callbackEvents", default, skip_serializing_if = "Option::is_none")]
+    pub callback_events: Option<Vec<String>>,
+    /// True if the body of a task's webhook says more: tags, title, model, confidence, cost, attempt, error, review.
+    #[serde(rename = "callbackDetails", default, skip_serializing_if = "Option::is_none")]
+    pub callback_details: Option<bool>,
     /// The batch that it is a row of: `bat_…`
     #[serde(rename = "batchId", default, skip_serializing_if = "Option::is_none")]
     pub batch_id: Option<String>,
@@ -4057,23 +4040,23 @@ pub struct File {
     pub sha256: String,
 }
 
-/// Flow control: which tasks run together, and which take turns.
+/// As the server's documentation says.
 #[derive(Clone, PartialEq, Serialize, Deserialize, Debug)]
 #[non_exhaustive]
 pub struct Flow {
     /// At most `concurrencyLimit` tasks with this key run at the same time.
     #[serde(rename = "concurrencyKey", default, skip_serializing_if = "Option::is_none")]
     pub concurrency_key: Option<String>,
-    /// The number.
+    /// The limit; by default 1.
     #[serde(rename = "concurrencyLimit", default, skip_serializing_if = "Option::is_none")]
     pub concurrency_limit: Option<u64>,
-    /// Keys of the same priority take turns.
-    #[serde(rename = "fairnessKey", default, skip_serializing_if = "Option::is_none")]
-    pub fairness_key: Option<String>,
-    /// queue, reject or `cancel_running`.
+    /// The rule for one more task: queue (by default), reject, or cancel_running, which cancels the oldest.
     #[serde(rename = "onConflict", default, skip_serializing_if = "Option::is_none")]
     pub on_conflict: Option<String>,
-    /// The share of the turns.
+    /// Keys of the same priority take turns in their queue.
+    #[serde(rename = "fairnessKey", default, skip_serializing_if = "Option::is_none")]
+    pub fairness_key: Option<String>,
+    /// The share of the turns of the key; by default 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub weight: Option<u64>,
 }
@@ -4241,25 +4224,25 @@ pub struct Hit {
     pub r#where: String,
 }
 
-/// `hitl` of a template.
+/// As the server's documentation says.
 #[derive(Clone, PartialEq, Serialize, Deserialize, Debug)]
 #[non_exhaustive]
 pub struct Hitl {
-    /// Minimum confidence to skip review, 0 to 1.
-    #[serde(rename = "confidenceThreshold", default, skip_serializing_if = "Option::is_none")]
-    pub confidence_threshold: Option<f64>,
-    /// The channels that notify reviewers.
-    #[serde(rename = "notifyChannels", default, skip_serializing_if = "Option::is_none")]
-    pub notify_channels: Option<Vec<String>>,
     /// The ids of the steps whose outputs are always held.
     #[serde(rename = "requiredFor", default, skip_serializing_if = "Option::is_none")]
     pub required_for: Option<Vec<String>>,
-    /// The share of the outputs that nothing else holds which is held all the same.
-    #[serde(rename = "sampleRate", default, skip_serializing_if = "Option::is_none")]
-    pub sample_rate: Option<f64>,
-    /// The time for the review, in milliseconds, at most 30 days; by default 3600000.
+    /// Minimum confidence to skip review.
+    #[serde(rename = "confidenceThreshold", default, skip_serializing_if = "Option::is_none")]
+    pub confidence_threshold: Option<f64>,
+    /// The time of the reviewer, in milliseconds; by default 3600000.
     #[serde(rename = "timeoutMs", default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
+    /// The share of the other outputs that is held as well; by default 0.
+    #[serde(rename = "sampleRate", default, skip_serializing_if = "Option::is_none")]
+    pub sample_rate: Option<f64>,
+    /// The channels that notify reviewers.
+    #[serde(rename = "notifyChannels", default, skip_serializing_if = "Option::is_none")]
+    pub notify_channels: Option<Vec<String>>,
 }
 
 /// As the server's documentation says.
@@ -4551,19 +4534,19 @@ pub struct KeySummary {
     pub user_id: Option<String>,
 }
 
-/// The title, and what the webhooks announce.
+/// As the server's documentation says.
 #[derive(Clone, PartialEq, Serialize, Deserialize, Debug)]
 #[non_exhaustive]
 pub struct Labels {
-    /// True if webhooks say more than the result.
-    #[serde(rename = "callbackDetails", default, skip_serializing_if = "Option::is_none")]
-    pub callback_details: Option<bool>,
-    /// The announced events, if it names its own.
-    #[serde(rename = "callbackEvents", default, skip_serializing_if = "Option::is_none")]
-    pub callback_events: Option<Vec<String>>,
-    /// The title, for people.
+    /// The title, for people: one line of at most 200 characters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
+    /// The announced events: completed, failed, cancelled, rejected (of tasks) and awaiting_approval; by default those of `\[webhooks\] events`.
+    #[serde(rename = "callbackEvents", default, skip_serializing_if = "Option::is_none")]
+    pub callback_events: Option<Vec<String>>,
+    /// True if the body of a task's webhook says more: tags, title, model, confidence, cost, attempt, error, review.
+    #[serde(rename = "callbackDetails", default, skip_serializing_if = "Option::is_none")]
+    pub callback_details: Option<bool>,
 }
 
 /// A complete backup.
@@ -4721,28 +4704,28 @@ pub struct Member {
     pub user_id: String,
 }
 
-/// An earlier turn.
+/// As the server's documentation says.
 #[derive(Clone, PartialEq, Serialize, Deserialize, Debug)]
 #[non_exhaustive]
 pub struct Message {
-    /// The text, or parts.
-    pub content: Value,
-    /// user or assistant.
+    /// The author.
     pub role: String,
+    /// The text, or parts: texts, images and documents; those of a step have placeholders.
+    pub content: Value,
 }
 
-/// A part of a message.
+/// As the server's documentation says.
 #[derive(Clone, PartialEq, Serialize, Deserialize, Debug)]
 #[non_exhaustive]
 pub struct MessagePart {
-    /// The id of the file; of a step as written, with `{{…}}`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub file: Option<String>,
-    /// The text.
+    /// The kind.
+    pub r#type: String,
+    /// The text of a part of the type text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
-    /// text, image or document.
-    pub r#type: String,
+    /// The id of the file that another part shows; in a step a placeholder too, of an id or of a list of ids.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
 }
 
 /// As the server's documentation says.
@@ -5020,8 +5003,7 @@ pub struct NewTask {
     /// The title, for people: one line of at most 200 characters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// The announced events: completed, failed, cancelled, rejected (of tasks) and awaiting_approval; by default
-    ///  those of `\[webhooks\] events`.
+    /// The announced events: completed, failed, cancelled, rejected (of tasks) and awaiting_approval; by default those of `\[webhooks\] events`.
     #[serde(rename = "callbackEvents", default, skip_serializing_if = "Option::is_none")]
     pub callback_events: Option<Vec<String>>,
     /// True if the body of a task's webhook says more: tags, title, model, confidence, cost, attempt, error, review.
@@ -5259,8 +5241,7 @@ impl NewTask {
         self
     }
 
-    /// The announced events: completed, failed, cancelled, rejected (of tasks) and awaiting_approval; by default
-    ///  those of `\[webhooks\] events`.
+    /// The announced events: completed, failed, cancelled, rejected (of tasks) and awaiting_approval; by default those of `\[webhooks\] events`.
     #[must_use]
     pub fn callback_events(mut self, value: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.callback_events = Some(value.into_iter().map(Into::into).collect());
@@ -5929,8 +5910,7 @@ pub struct Rejected {
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Reopen {
-    /// True asks for another decision beside the first if the output was used; by default false, which answers with
-    ///  the uses.
+    /// True asks for another decision beside the first if the output was used; by default false, which answers with the uses.
     #[serde(rename = "asCorrection", default, skip_serializing_if = "Option::is_none")]
     pub as_correction: Option<bool>,
 }
@@ -5942,8 +5922,7 @@ impl Reopen {
         Self { as_correction: None }
     }
 
-    /// True asks for another decision beside the first if the output was used; by default false, which answers with
-    ///  the uses.
+    /// True asks for another decision beside the first if the output was used; by default false, which answers with the uses.
     #[must_use]
     pub fn as_correction(mut self, value: bool) -> Self {
         self.as_correction = Some(value);
@@ -6024,17 +6003,17 @@ pub struct Restorable {
     pub to: String,
 }
 
-/// The attempts of a step.
+/// As the server's documentation says.
 #[derive(Clone, PartialEq, Serialize, Deserialize, Debug)]
 #[non_exhaustive]
 pub struct Retry {
-    /// The wait after the first failure, in milliseconds, 0 to 300000; by default 1000.
-    #[serde(rename = "backoffMs", default, skip_serializing_if = "Option::is_none")]
-    pub backoff_ms: Option<u64>,
-    /// Attempts in all, 1 to 20; by default 3.
+    /// The attempts in all; by default 3.
     #[serde(rename = "maxAttempts", default, skip_serializing_if = "Option::is_none")]
     pub max_attempts: Option<u64>,
-    /// The longest wait between two attempts, in milliseconds, 0 to 300000; by default 300000.
+    /// The wait after the first failure, in milliseconds; by default 1000.
+    #[serde(rename = "backoffMs", default, skip_serializing_if = "Option::is_none")]
+    pub backoff_ms: Option<u64>,
+    /// The longest wait between two attempts, in milliseconds; by default 300000.
     #[serde(rename = "maxBackoffMs", default, skip_serializing_if = "Option::is_none")]
     pub max_backoff_ms: Option<u64>,
 }
@@ -6417,17 +6396,17 @@ impl RotateWebhookSecret {
     }
 }
 
-/// The members as they were given; none where nothing was.
+/// As the server's documentation says.
 #[derive(Clone, PartialEq, Serialize, Deserialize, Debug)]
 #[non_exhaustive]
 pub struct Routing {
-    /// The failures after which the next model is called, such as unavailable.
-    #[serde(rename = "fallbackOn", default, skip_serializing_if = "Option::is_none")]
-    pub fallback_on: Option<Vec<String>>,
-    /// The models in their order, in place of one `model`.
+    /// 2 to 5 models, in place of `model`: after a failure the next lease calls the next one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub models: Option<Vec<String>>,
-    /// auto, flex or priority.
+    /// The failures after which the next model is called; by default rate_limited, unavailable and timeout.
+    #[serde(rename = "fallbackOn", default, skip_serializing_if = "Option::is_none")]
+    pub fallback_on: Option<Vec<String>>,
+    /// The service tier to ask the provider for.
     #[serde(rename = "serviceTier", default, skip_serializing_if = "Option::is_none")]
     pub service_tier: Option<String>,
 }
@@ -6487,22 +6466,22 @@ impl RunOptions {
     }
 }
 
-/// The members as they were given; none where nothing was.
+/// As the server's documentation says.
 #[derive(Clone, PartialEq, Serialize, Deserialize, Debug)]
 #[non_exhaustive]
 pub struct Sampling {
-    /// -2 to 2.
-    #[serde(rename = "frequencyPenalty", default, skip_serializing_if = "Option::is_none")]
-    pub frequency_penalty: Option<f64>,
-    /// The seed.
+    /// The seed: a provider that takes one chooses the same tokens again where it can.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seed: Option<i64>,
-    /// The sequences before which the output ends.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub stop: Option<Vec<String>>,
-    /// 0 to 1.
+    /// The next token is chosen from the most probable ones that have this share of the probability.
     #[serde(rename = "topP", default, skip_serializing_if = "Option::is_none")]
     pub top_p: Option<f64>,
+    /// The output ends before the first of these sequences: a string, or at most 16.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stop: Option<Vec<String>>,
+    /// Tokens that have come are less probable the more often they have; if negative, more probable.
+    #[serde(rename = "frequencyPenalty", default, skip_serializing_if = "Option::is_none")]
+    pub frequency_penalty: Option<f64>,
 }
 
 /// A schedule.
@@ -6594,8 +6573,7 @@ pub struct ScheduleTarget {
     /// The values of `{{input.*}}`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input: Option<Value>,
-    /// The gates of outputs and the channels that notify reviewers: replaces the template's, member by
-    ///  member.
+    /// The gates of outputs and the channels that notify reviewers: replaces the template's, member by member.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hitl: Option<HitlRequest>,
     /// The options of the run.
@@ -6613,8 +6591,7 @@ pub struct ScheduleTarget {
     /// The title, for people: one line of at most 200 characters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// The announced events: completed, failed, cancelled, rejected (of tasks) and awaiting_approval; by default
-    ///  those of `\[webhooks\] events`.
+    /// The announced events: completed, failed, cancelled, rejected (of tasks) and awaiting_approval; by default those of `\[webhooks\] events`.
     #[serde(rename = "callbackEvents", default, skip_serializing_if = "Option::is_none")]
     pub callback_events: Option<Vec<String>>,
     /// True if the body of a task's webhook says more: tags, title, model, confidence, cost, attempt, error, review.
@@ -6678,8 +6655,7 @@ impl ScheduleTarget {
         self
     }
 
-    /// The gates of outputs and the channels that notify reviewers: replaces the template's, member by
-    ///  member.
+    /// The gates of outputs and the channels that notify reviewers: replaces the template's, member by member.
     #[must_use]
     pub fn hitl(mut self, value: HitlRequest) -> Self {
         self.hitl = Some(value);
@@ -6721,8 +6697,7 @@ impl ScheduleTarget {
         self
     }
 
-    /// The announced events: completed, failed, cancelled, rejected (of tasks) and awaiting_approval; by default
-    ///  those of `\[webhooks\] events`.
+    /// The announced events: completed, failed, cancelled, rejected (of tasks) and awaiting_approval; by default those of `\[webhooks\] events`.
     #[must_use]
     pub fn callback_events(mut self, value: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.callback_events = Some(value.into_iter().map(Into::into).collect());
@@ -7087,132 +7062,132 @@ pub struct Statistics {
     pub window_days: u64,
 }
 
-/// A step.
+/// As the server's documentation says.
 #[derive(Clone, PartialEq, Serialize, Deserialize, Debug)]
 #[non_exhaustive]
 pub struct Step {
-    /// -2 to 2.
-    #[serde(rename = "frequencyPenalty", default, skip_serializing_if = "Option::is_none")]
-    pub frequency_penalty: Option<f64>,
-    /// The seed.
+    /// Unique in its plan; not input, env or meta.
+    pub id: String,
+    /// The title of its tasks, with placeholders; by default that of the execution. Not for a wait.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// The prompt, with placeholders: at most 1 MiB; not for a wait, and not beside function.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prompt: Option<String>,
+    /// The function that a worker calls in place of a prompt for a model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub function: Option<String>,
+    /// The args of the function, with placeholders in the strings of a step's: at most 256 KiB as compact JSON; by default none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub args: Option<Value>,
+    /// System instructions, with placeholders: at most 1 MiB.
+    #[serde(rename = "systemPrompt", default, skip_serializing_if = "Option::is_none")]
+    pub system_prompt: Option<String>,
+    /// Earlier turns, with placeholders: at most 1 MiB of content in all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub messages: Option<Vec<Message>>,
+    /// The files of the prompt, or of the call: ids, or placeholders of ids and of lists of ids; at most 20.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub files: Option<Vec<String>>,
+    /// The model; by default `\[models\] default`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// The queue; by default `default`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue: Option<String>,
+    /// The ids of the steps that must complete first.
+    #[serde(rename = "dependsOn")]
+    pub depends_on: Vec<String>,
+    /// The condition of the step, in CEL; without one it runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub condition: Option<String>,
+    /// True holds its output for review; by default false.
+    #[serde(rename = "requiresApproval")]
+    pub requires_approval: bool,
+    /// The texts that a reviewer of its output sees beside it. Not for a wait.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub review: Option<StepReview>,
+    /// The time limit of one attempt, in milliseconds, by default 300000; or of a wait, by default none.
+    #[serde(rename = "timeoutMs", default, skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<u64>,
+    /// The number of attempts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry: Option<Retry>,
+    /// The most tokens of the output.
+    #[serde(rename = "maxTokens", default, skip_serializing_if = "Option::is_none")]
+    pub max_tokens: Option<u64>,
+    /// The sampling temperature.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub temperature: Option<f64>,
+    /// The seed: a provider that takes one chooses the same tokens again where it can.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seed: Option<i64>,
-    /// The sequences before which the output ends.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub stop: Option<Vec<String>>,
-    /// 0 to 1.
+    /// The next token is chosen from the most probable ones that have this share of the probability.
     #[serde(rename = "topP", default, skip_serializing_if = "Option::is_none")]
     pub top_p: Option<f64>,
-    /// The failures after which the next model is called, such as unavailable.
-    #[serde(rename = "fallbackOn", default, skip_serializing_if = "Option::is_none")]
-    pub fallback_on: Option<Vec<String>>,
-    /// The models in their order, in place of one `model`.
+    /// The output ends before the first of these sequences: a string, or at most 16.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stop: Option<Vec<String>>,
+    /// Tokens that have come are less probable the more often they have; if negative, more probable.
+    #[serde(rename = "frequencyPenalty", default, skip_serializing_if = "Option::is_none")]
+    pub frequency_penalty: Option<f64>,
+    /// The placeholder of a list, an input or an output in JSON: one task for each of its items. Or several lists of one length that are walked together, by the names of the variables of their items.
+    #[serde(rename = "forEach", default, skip_serializing_if = "Option::is_none")]
+    pub for_each: Option<Value>,
+    /// The name of the variable of an item; by default `item`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub item: Option<String>,
+    /// The longest list, required beside forEach; a longer one fails the step.
+    #[serde(rename = "maxItems", default, skip_serializing_if = "Option::is_none")]
+    pub max_items: Option<u64>,
+    /// The most tasks at once; by default one for each item.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub concurrency: Option<u64>,
+    /// The rule for a failed item: fail the step, or leave null in its output; by default fail.
+    #[serde(rename = "onItemError", default, skip_serializing_if = "Option::is_none")]
+    pub on_item_error: Option<String>,
+    /// The share of the items that must complete where onItemError is skip; by default 0.
+    #[serde(rename = "minSuccess", default, skip_serializing_if = "Option::is_none")]
+    pub min_success: Option<f64>,
+    /// prompt calls a model, wait waits for a signal; by default prompt.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub r#type: Option<String>,
+    /// The name of the signal that a wait waits for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signal: Option<String>,
+    /// The JSON Schema of the payload of a wait's signal.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schema: Option<Value>,
+    /// 2 to 5 models, in place of `model`: after a failure the next lease calls the next one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub models: Option<Vec<String>>,
-    /// auto, flex or priority.
+    /// The failures after which the next model is called; by default rate_limited, unavailable and timeout.
+    #[serde(rename = "fallbackOn", default, skip_serializing_if = "Option::is_none")]
+    pub fallback_on: Option<Vec<String>>,
+    /// The service tier to ask the provider for.
     #[serde(rename = "serviceTier", default, skip_serializing_if = "Option::is_none")]
     pub service_tier: Option<String>,
     /// At most `concurrencyLimit` tasks with this key run at the same time.
     #[serde(rename = "concurrencyKey", default, skip_serializing_if = "Option::is_none")]
     pub concurrency_key: Option<String>,
-    /// The number.
+    /// The limit; by default 1.
     #[serde(rename = "concurrencyLimit", default, skip_serializing_if = "Option::is_none")]
     pub concurrency_limit: Option<u64>,
-    /// Keys of the same priority take turns.
-    #[serde(rename = "fairnessKey", default, skip_serializing_if = "Option::is_none")]
-    pub fairness_key: Option<String>,
-    /// queue, reject or `cancel_running`.
+    /// The rule for one more task: queue (by default), reject, or cancel_running, which cancels the oldest.
     #[serde(rename = "onConflict", default, skip_serializing_if = "Option::is_none")]
     pub on_conflict: Option<String>,
-    /// The share of the turns.
+    /// Keys of the same priority take turns in their queue.
+    #[serde(rename = "fairnessKey", default, skip_serializing_if = "Option::is_none")]
+    pub fairness_key: Option<String>,
+    /// The share of the turns of the key; by default 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub weight: Option<u64>,
-    /// Its args, with `{{…}}` in their strings; not in lists of plans.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub args: Option<Value>,
-    /// The most tasks at once, 1 to 1000; by default one for each item.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub concurrency: Option<u64>,
-    /// The condition, in CEL.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub condition: Option<String>,
+    /// The JSON Schema (2020-12) of the output.
+    #[serde(rename = "outputSchema", default, skip_serializing_if = "Option::is_none")]
+    pub output_schema: Option<Value>,
     /// The source of its confidence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confidence: Option<Confidence>,
-    /// The ids of the steps that must complete first.
-    #[serde(rename = "dependsOn")]
-    pub depends_on: Vec<String>,
-    /// The files of the prompt, or of the call, with `{{…}}`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub files: Option<Vec<String>>,
-    /// The placeholder of the list for each of whose items it runs, or lists that are walked together.
-    #[serde(rename = "forEach", default, skip_serializing_if = "Option::is_none")]
-    pub for_each: Option<Value>,
-    /// The function that the step calls in place of a model.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub function: Option<String>,
-    /// `^\[a-z\]\[a-z0-9-\]*$`, at most 64 characters, unique; not input, env or meta.
-    pub id: String,
-    /// The name of the variable of an item; by default `item`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub item: Option<String>,
-    /// The longest list, 1 to 1000.
-    #[serde(rename = "maxItems", default, skip_serializing_if = "Option::is_none")]
-    pub max_items: Option<u64>,
-    /// The most tokens to answer with.
-    #[serde(rename = "maxTokens", default, skip_serializing_if = "Option::is_none")]
-    pub max_tokens: Option<u64>,
-    /// Earlier turns, with `{{…}}`; not in lists of plans.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub messages: Option<Vec<Message>>,
-    /// The share of the items that must complete, 0 to 1.
-    #[serde(rename = "minSuccess", default, skip_serializing_if = "Option::is_none")]
-    pub min_success: Option<f64>,
-    /// The model; by default `\[models\] default`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub model: Option<String>,
-    /// fail or skip; by default fail.
-    #[serde(rename = "onItemError", default, skip_serializing_if = "Option::is_none")]
-    pub on_item_error: Option<String>,
-    /// The JSON Schema of its output; not in lists of plans.
-    #[serde(rename = "outputSchema", default, skip_serializing_if = "Option::is_none")]
-    pub output_schema: Option<Value>,
-    /// The prompt, with `{{…}}`: 1 byte to 1 MiB; not in lists of plans.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub prompt: Option<String>,
-    /// The queue; by default `default`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub queue: Option<String>,
-    /// True holds its output for review; by default false.
-    #[serde(rename = "requiresApproval")]
-    pub requires_approval: bool,
-    /// The number of attempts.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub retry: Option<Retry>,
-    /// The texts that a reviewer of its output sees beside it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub review: Option<StepReview>,
-    /// The schema of its payload.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub schema: Option<Value>,
-    /// The signal that a wait waits for.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub signal: Option<String>,
-    /// The first system message, with `{{…}}`; not in lists of plans.
-    #[serde(rename = "systemPrompt", default, skip_serializing_if = "Option::is_none")]
-    pub system_prompt: Option<String>,
-    /// 0 to 1.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub temperature: Option<f64>,
-    /// The time limit of one attempt, in milliseconds; by default 300000.
-    #[serde(rename = "timeoutMs", default, skip_serializing_if = "Option::is_none")]
-    pub timeout_ms: Option<u64>,
-    /// The title of its tasks, with `{{…}}`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub title: Option<String>,
-    /// `wait` for a step that waits for a signal; else left out.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub r#type: Option<String>,
 }
 
 /// As the server's documentation says.
@@ -7285,8 +7260,7 @@ pub struct StepRequest {
     /// Tokens that have come are less probable the more often they have; if negative, more probable.
     #[serde(rename = "frequencyPenalty", default, skip_serializing_if = "Option::is_none")]
     pub frequency_penalty: Option<f64>,
-    /// The placeholder of a list, an input or an output in JSON: one task for each of its items. Or several
-    ///  lists of one length that are walked together, by the names of the variables of their items.
+    /// The placeholder of a list, an input or an output in JSON: one task for each of its items. Or several lists of one length that are walked together, by the names of the variables of their items.
     #[serde(rename = "forEach", default, skip_serializing_if = "Option::is_none")]
     pub for_each: Option<Value>,
     /// The name of the variable of an item; by default `item`.
@@ -7541,8 +7515,7 @@ impl StepRequest {
         self
     }
 
-    /// The placeholder of a list, an input or an output in JSON: one task for each of its items. Or several
-    ///  lists of one length that are walked together, by the names of the variables of their items.
+    /// The placeholder of a list, an input or an output in JSON: one task for each of its items. Or several lists of one length that are walked together, by the names of the variables of their items.
     #[must_use]
     pub fn for_each(mut self, value: impl Into<Value>) -> Self {
         self.for_each = Some(value.into());
@@ -7748,11 +7721,11 @@ pub struct StepResult {
     pub waiting_until: Option<String>,
 }
 
-/// The texts that a reviewer of a step's output sees.
+/// As the server's documentation says.
 #[derive(Clone, PartialEq, Serialize, Deserialize, Debug)]
 #[non_exhaustive]
 pub struct StepReview {
-    /// Texts beside the output, with `{{…}}`.
+    /// Texts with placeholders, such as `{{input.letter}}`. They are rendered with the step, 256 KiB in all (what is longer is cut), and reach no model. One without the value of a placeholder is left out.
     pub show: Vec<String>,
 }
 
@@ -7761,8 +7734,7 @@ pub struct StepReview {
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct StepReviewRequest {
-    /// Texts with placeholders, such as `{{input.letter}}`. They are rendered with the step, 256 KiB in all (what
-    ///  is longer is cut), and reach no model. One without the value of a placeholder is left out.
+    /// Texts with placeholders, such as `{{input.letter}}`. They are rendered with the step, 256 KiB in all (what is longer is cut), and reach no model. One without the value of a placeholder is left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub show: Option<Vec<String>>,
 }
@@ -7774,8 +7746,7 @@ impl StepReviewRequest {
         Self { show: None }
     }
 
-    /// Texts with placeholders, such as `{{input.letter}}`. They are rendered with the step, 256 KiB in all (what
-    ///  is longer is cut), and reach no model. One without the value of a placeholder is left out.
+    /// Texts with placeholders, such as `{{input.letter}}`. They are rendered with the step, 256 KiB in all (what is longer is cut), and reach no model. One without the value of a placeholder is left out.
     #[must_use]
     pub fn show(mut self, value: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.show = Some(value.into_iter().map(Into::into).collect());
@@ -7835,49 +7806,49 @@ pub struct Tally {
 #[derive(Clone, PartialEq, Serialize, Deserialize, Debug)]
 #[non_exhaustive]
 pub struct Task {
-    /// The failures after which the next model is called, such as unavailable.
-    #[serde(rename = "fallbackOn", default, skip_serializing_if = "Option::is_none")]
-    pub fallback_on: Option<Vec<String>>,
-    /// The models in their order, in place of one `model`.
+    /// 2 to 5 models, in place of `model`: after a failure the next lease calls the next one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub models: Option<Vec<String>>,
-    /// auto, flex or priority.
+    /// The failures after which the next model is called; by default rate_limited, unavailable and timeout.
+    #[serde(rename = "fallbackOn", default, skip_serializing_if = "Option::is_none")]
+    pub fallback_on: Option<Vec<String>>,
+    /// The service tier to ask the provider for.
     #[serde(rename = "serviceTier", default, skip_serializing_if = "Option::is_none")]
     pub service_tier: Option<String>,
-    /// -2 to 2.
-    #[serde(rename = "frequencyPenalty", default, skip_serializing_if = "Option::is_none")]
-    pub frequency_penalty: Option<f64>,
-    /// The seed.
+    /// The seed: a provider that takes one chooses the same tokens again where it can.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seed: Option<i64>,
-    /// The sequences before which the output ends.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub stop: Option<Vec<String>>,
-    /// 0 to 1.
+    /// The next token is chosen from the most probable ones that have this share of the probability.
     #[serde(rename = "topP", default, skip_serializing_if = "Option::is_none")]
     pub top_p: Option<f64>,
-    /// True if webhooks say more than the result.
-    #[serde(rename = "callbackDetails", default, skip_serializing_if = "Option::is_none")]
-    pub callback_details: Option<bool>,
-    /// The announced events, if it names its own.
-    #[serde(rename = "callbackEvents", default, skip_serializing_if = "Option::is_none")]
-    pub callback_events: Option<Vec<String>>,
-    /// The title, for people.
+    /// The output ends before the first of these sequences: a string, or at most 16.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stop: Option<Vec<String>>,
+    /// Tokens that have come are less probable the more often they have; if negative, more probable.
+    #[serde(rename = "frequencyPenalty", default, skip_serializing_if = "Option::is_none")]
+    pub frequency_penalty: Option<f64>,
+    /// The title, for people: one line of at most 200 characters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
+    /// The announced events: completed, failed, cancelled, rejected (of tasks) and awaiting_approval; by default those of `\[webhooks\] events`.
+    #[serde(rename = "callbackEvents", default, skip_serializing_if = "Option::is_none")]
+    pub callback_events: Option<Vec<String>>,
+    /// True if the body of a task's webhook says more: tags, title, model, confidence, cost, attempt, error, review.
+    #[serde(rename = "callbackDetails", default, skip_serializing_if = "Option::is_none")]
+    pub callback_details: Option<bool>,
     /// At most `concurrencyLimit` tasks with this key run at the same time.
     #[serde(rename = "concurrencyKey", default, skip_serializing_if = "Option::is_none")]
     pub concurrency_key: Option<String>,
-    /// The number.
+    /// The limit; by default 1.
     #[serde(rename = "concurrencyLimit", default, skip_serializing_if = "Option::is_none")]
     pub concurrency_limit: Option<u64>,
-    /// Keys of the same priority take turns.
-    #[serde(rename = "fairnessKey", default, skip_serializing_if = "Option::is_none")]
-    pub fairness_key: Option<String>,
-    /// queue, reject or `cancel_running`.
+    /// The rule for one more task: queue (by default), reject, or cancel_running, which cancels the oldest.
     #[serde(rename = "onConflict", default, skip_serializing_if = "Option::is_none")]
     pub on_conflict: Option<String>,
-    /// The share of the turns.
+    /// Keys of the same priority take turns in their queue.
+    #[serde(rename = "fairnessKey", default, skip_serializing_if = "Option::is_none")]
+    pub fairness_key: Option<String>,
+    /// The share of the turns of the key; by default 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub weight: Option<u64>,
     /// The args of the function; not in lists.
@@ -8781,8 +8752,7 @@ impl SessionsListQuery {
 #[derive(Debug, Clone, Default, PartialEq)]
 #[non_exhaustive]
 pub struct UsersDeleteQuery {
-    /// The fate of the user's unfinished work: `cancel`, or the identifier of another user, who answers for it
-    ///  from now on. Required if there is such work.
+    /// The fate of the user's unfinished work: `cancel`, or the identifier of another user, who answers for it from now on. Required if there is such work.
     pub work: Option<String>,
 }
 
@@ -8793,8 +8763,7 @@ impl UsersDeleteQuery {
         Self::default()
     }
 
-    /// The fate of the user's unfinished work: `cancel`, or the identifier of another user, who answers for it
-    ///  from now on. Required if there is such work.
+    /// The fate of the user's unfinished work: `cancel`, or the identifier of another user, who answers for it from now on. Required if there is such work.
     #[must_use]
     pub fn work(mut self, value: impl Into<String>) -> Self {
         self.work = Some(value.into());
@@ -8903,8 +8872,7 @@ pub struct BatchesCreateLinesQuery {
     pub max_cost: Option<f64>,
     /// The most rows that run at a time; by default 100.
     pub concurrency: Option<u64>,
-    /// A batch (`bat_…`), or latest for the latest one of the template: a row whose key, rendered prompts, models and
-    ///  settings were answered there takes these answers over, which costs nothing.
+    /// A batch (`bat_…`), or latest for the latest one of the template: a row whose key, rendered prompts, models and settings were answered there takes these answers over, which costs nothing.
     pub reuse: Option<String>,
     /// true: rows that ask the same are answered and decided once; each keeps its key.
     pub dedupe: Option<bool>,
@@ -8963,8 +8931,7 @@ impl BatchesCreateLinesQuery {
         self
     }
 
-    /// A batch (`bat_…`), or latest for the latest one of the template: a row whose key, rendered prompts, models and
-    ///  settings were answered there takes these answers over, which costs nothing.
+    /// A batch (`bat_…`), or latest for the latest one of the template: a row whose key, rendered prompts, models and settings were answered there takes these answers over, which costs nothing.
     #[must_use]
     pub fn reuse(mut self, value: impl Into<String>) -> Self {
         self.reuse = Some(value.into());
@@ -10180,8 +10147,7 @@ pub struct SystemUsageQuery {
     pub group_by: Option<String>,
     /// The IANA name of the zone whose days count; by default UTC.
     pub timezone: Option<String>,
-    /// Only with `groupBy=tagKey`, and required there: `customer` groups by the rest of the tags
-    ///  `customer:…`.
+    /// Only with `groupBy=tagKey`, and required there: `customer` groups by the rest of the tags `customer:…`.
     pub tag_key: Option<String>,
     /// The earliest result of the counted tasks; by default 30 days before `to`.
     pub from: Option<String>,
@@ -10210,8 +10176,7 @@ impl SystemUsageQuery {
         self
     }
 
-    /// Only with `groupBy=tagKey`, and required there: `customer` groups by the rest of the tags
-    ///  `customer:…`.
+    /// Only with `groupBy=tagKey`, and required there: `customer` groups by the rest of the tags `customer:…`.
     #[must_use]
     pub fn tag_key(mut self, value: impl Into<String>) -> Self {
         self.tag_key = Some(value.into());

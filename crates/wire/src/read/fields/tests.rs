@@ -201,7 +201,7 @@ fn the_schema_says_what_is_read() {
     let reference = components.reference::<Task>();
     assert_eq!(reference, json!({"$ref": "#/components/schemas/Task"}));
     assert_eq!(
-        components.0["Task"],
+        components.schemas["Task"],
         json!({
             "type": "object",
             "additionalProperties": false,
@@ -223,5 +223,5 @@ fn the_schema_says_what_is_read() {
             },
         })
     );
-    assert!(components.0.contains_key("Hitl"));
+    assert!(components.schemas.contains_key("Hitl"));
 }
