@@ -39,6 +39,11 @@ export function withJsonSchema<Output>(schema: StandardSchema<Output>, json: Jso
 
 /** The JSON Schema that a model writes an output for: the input of the schema, before its transformations. */
 export function jsonSchemaOf(schema: OutputSchema): Record<string, unknown> {
+  if (schema === undefined || schema === null) {
+    throw new InvalidArgument(
+      "a schema is missing: give one of zod, another Standard Schema, or a JSON Schema ({} is any JSON)",
+    );
+  }
   if (!isStandard(schema)) return { ...schema };
   const { vendor, jsonSchema } = schema["~standard"];
   if (!jsonSchema) {

@@ -76,6 +76,10 @@ test("functions are called with args of their types", async () => {
   });
   worker.function("crm.greet", { args: { type: "object" } }, async (given) => [`Hello ${JSON.stringify(given)}`]);
   worker.function("nothing", { args: {} }, () => undefined);
+  assert.throws(() => worker.function("bare", {} as never, () => 1), {
+    name: "InvalidArgument",
+    message: /a schema is missing/,
+  });
   worker.function("fails", { args: {} }, () => {
     throw new Failure("gone", { retryable: false });
   });
