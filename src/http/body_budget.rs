@@ -17,12 +17,12 @@
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::pin::pin;
-use std::sync::atomic::{AtomicU16, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use callboard_domain::Error;
 use callboard_domain::id::Slot;
-use callboard_domain::share::{ProjectWeight, Room};
+use callboard_domain::share::{ProjectWeight, ProjectWeights, Room};
 use tokio::sync::Notify;
 
 use super::body::MAX_BODY;
@@ -63,37 +63,23 @@ impl Drop for AnswerPermit {
 }
 
 /// The projects that share a pool, as the last request of each knew them.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Projects {
     count: AtomicUsize,
-    /// The weight of each, in percent.
-    weights: Box<[AtomicU16]>,
-}
-
-impl Default for Projects {
-    fn default() -> Self {
-        let usual = || AtomicU16::new(ProjectWeight::default().as_percent());
-        Self { count: AtomicUsize::new(0), weights: (0..Slot::COUNT).map(|_| usual()).collect() }
-    }
+    weights: ProjectWeights,
 }
 
 impl Projects {
     fn know(&self, count: usize, project: Option<Slot>, weight: ProjectWeight) {
         self.count.store(count, Ordering::Relaxed);
         if let Some(project) = project {
-            let percent = &self.weights[usize::from(project.number())];
-            percent.store(weight.as_percent(), Ordering::Relaxed);
+            self.weights.set(project, weight);
         }
     }
 
     fn room(&self, project: Option<Slot>, free: usize) -> Room {
-        let percent = project.map(|project| &self.weights[usize::from(project.number())]);
-        let weight = percent.map(|percent| ProjectWeight::percent(percent.load(Ordering::Relaxed)));
-        Room {
-            projects: self.count.load(Ordering::Relaxed),
-            free,
-            weight: weight.unwrap_or_default(),
-        }
+        let weight = project.map(|project| self.weights.of(project)).unwrap_or_default();
+        Room { projects: self.count.load(Ordering::Relaxed), free, weight }
     }
 }
 

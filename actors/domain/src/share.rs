@@ -4,6 +4,10 @@
 //! that it gets has three quarters, and the others find a quarter; several that do so have equal shares, and each leaves
 //! a place for the next. A server with one project has no such bound.
 
+use std::sync::atomic::{AtomicU16, Ordering};
+
+use crate::id::Slot;
+
 /// The most that a project may hold, as a multiple of what is free.
 const TIMES: usize = 3;
 
@@ -39,6 +43,30 @@ impl ProjectWeight {
 impl Default for ProjectWeight {
     fn default() -> Self {
         Self(100)
+    }
+}
+
+/// The weight of each project.
+#[derive(Debug)]
+pub struct ProjectWeights(Box<[AtomicU16]>);
+
+impl Default for ProjectWeights {
+    fn default() -> Self {
+        let usual = || AtomicU16::new(ProjectWeight::default().as_percent());
+        Self((0..Slot::COUNT).map(|_| usual()).collect())
+    }
+}
+
+impl ProjectWeights {
+    /// The weight of a project.
+    #[must_use]
+    pub fn of(&self, project: Slot) -> ProjectWeight {
+        ProjectWeight::percent(self.0[usize::from(project.number())].load(Ordering::Relaxed))
+    }
+
+    /// Sets the weight of a project.
+    pub fn set(&self, project: Slot, weight: ProjectWeight) {
+        self.0[usize::from(project.number())].store(weight.as_percent(), Ordering::Relaxed);
     }
 }
 

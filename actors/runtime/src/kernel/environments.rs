@@ -2,26 +2,23 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
-use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 
 use callboard_domain::id::{Environment, Slot};
-use callboard_domain::share::{ProjectWeight, Room};
+use callboard_domain::share::{ProjectWeight, ProjectWeights, Room};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 /// The production and the sandbox of each project.
 #[derive(Debug)]
 pub(crate) struct Environments {
     known: RwLock<Arc<[Environment]>>,
-    /// The weight of each project, in percent.
-    weights: Box<[AtomicU16]>,
+    weights: ProjectWeights,
 }
 
 impl Default for Environments {
     fn default() -> Self {
-        let usual = || AtomicU16::new(ProjectWeight::default().as_percent());
-        let weights = (0..Slot::COUNT).map(|_| usual()).collect();
-        Self { known: RwLock::new(Slot::DEFAULT.environments().into()), weights }
+        let known = RwLock::new(Slot::DEFAULT.environments().into());
+        Self { known, weights: ProjectWeights::default() }
     }
 }
 
@@ -38,13 +35,12 @@ impl Environments {
 
     /// The weight of a project among those that share a pool.
     pub(crate) fn weight(&self, project: Slot) -> ProjectWeight {
-        ProjectWeight::percent(self.weights[usize::from(project.number())].load(Ordering::Relaxed))
+        self.weights.of(project)
     }
 
     /// Sets the weight of a project.
     pub(crate) fn set_weight(&self, project: Slot, weight: ProjectWeight) {
-        let percent = &self.weights[usize::from(project.number())];
-        percent.store(weight.as_percent(), Ordering::Relaxed);
+        self.weights.set(project, weight);
     }
 
     /// The room for a project in a pool of which so much is free.
