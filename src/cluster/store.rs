@@ -3,6 +3,7 @@
 //! An actor whose read fails breaks, and its caller hears nothing. The count shows the caller's node that
 //! the reason is the database, not the program. Deliberately absent: commits, whose outcome ends the active period.
 
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -47,6 +48,10 @@ impl WatchedStore {
 impl Store for WatchedStore {
     fn commit(&self, batch: Batch) -> Ticket {
         self.store.commit(batch)
+    }
+
+    fn room(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        self.store.room()
     }
 
     fn get<'a>(&'a self, key: &'a Key) -> ReadFuture<'a, Option<Bytes>> {

@@ -1,6 +1,7 @@
 //! Cells: several servers share the projects of one company, and any of them takes any request.
 
 mod moves;
+mod work;
 
 use std::time::{Duration, Instant};
 
@@ -22,23 +23,38 @@ struct Cells {
     root: Client,
 }
 
-fn berlin(home: &str) -> Server {
-    let (cell, at) = (("CLUSTER__CELL", "berlin"), ("CLUSTER__HOME", home));
-    Server::with(&[("CLUSTER__KEY", KEY), UNLIMITED, cell, at])
+/// A cell besides home. By default an embedded server.
+fn cell(name: &str, home: &str, settings: &[(&str, &str)]) -> Server {
+    let mut all =
+        vec![("CLUSTER__KEY", KEY), UNLIMITED, ("CLUSTER__CELL", name), ("CLUSTER__HOME", home)];
+    all.extend(settings);
+    Server::with(&all)
 }
 
 impl Cells {
     async fn start() -> Self {
         let home = Server::with(&[("CLUSTER__KEY", KEY), UNLIMITED]);
-        let berlin = berlin(&home.url);
+        let berlin = cell("berlin", &home.url, &[]);
         let root = home.admin().await;
-        let cell = json!({"name": "berlin", "nodes": [berlin.url]});
-        root.post("/api/cells", &cell).await.expect(201);
-        until("berlin follows home", async || {
-            root.get("/api/cells").await.expect_ok()[1]["status"] == "following"
+        let cells = Self { home, berlin, root };
+        cells.add("berlin", &cells.berlin).await;
+        cells
+    }
+
+    /// Adds a cell, and waits until it follows home.
+    async fn add(&self, name: &str, server: &Server) {
+        let cell = json!({"name": name, "nodes": [server.url]});
+        self.root.post("/api/cells", &cell).await.expect(201);
+        self.follows(name).await;
+    }
+
+    async fn follows(&self, name: &str) {
+        until("the cell follows home", async || {
+            let cells = self.root.get("/api/cells").await.expect_ok();
+            let mut cells = cells.as_array().expect("a list").iter();
+            cells.any(|cell| cell["name"] == name && cell["status"] == "following")
         })
         .await;
-        Self { home, berlin, root }
     }
 
     /// A project, with a key of this role.

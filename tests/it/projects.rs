@@ -1,5 +1,7 @@
 //! Projects: what one team makes is neither seen, counted nor guessed by another one.
 
+mod ids;
+
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
@@ -49,61 +51,64 @@ async fn finish(worker: &mut FakeWorker, output: &str) {
     worker.complete(&assigned["lease"], output).await;
 }
 
-/// Everything that a project can have; returns the identifiers by the beginning of their routes.
-async fn fill(server: &Server, team: &Team) -> BTreeMap<&'static str, String> {
+/// Everything that a project can have, with `word` in every text; returns the identifiers by the beginning of their routes.
+async fn fill(server: &Server, team: &Team, word: &str) -> BTreeMap<&'static str, String> {
     let (admin, mut ids) = (&team.admin, BTreeMap::new());
     let mut worker = FakeWorker::connect(server, &team.worker, 4).await;
-    let task = admin.submit(&json!({"prompt": format!("a {WORD}"), "tags": [WORD]})).await;
-    finish(&mut worker, &format!("{WORD} too")).await;
+    let task = admin.submit(&json!({"prompt": format!("a {word}"), "tags": [word]})).await;
+    finish(&mut worker, &format!("{word} too")).await;
     admin.task_with_status(&task, "completed").await;
-    let held = json!({"prompt": WORD, "hitl": {"required": true}});
+    let held = json!({"prompt": word, "hitl": {"required": true}});
     let held = admin.submit(&held).await;
-    finish(&mut worker, WORD).await;
+    finish(&mut worker, word).await;
     admin.task_when(&held, |task| task["waitingFor"] == "approval").await;
     ids.insert("/api/hitl/", held);
     ids.insert("/api/tasks/", task);
-    let plan = json!([{"id": "one", "prompt": WORD}, {"id": "two", "type": "wait", "signal": WORD, "dependsOn": ["one"]}]);
+    let plan = json!([{"id": "one", "prompt": word}, {"id": "two", "type": "wait", "signal": word, "dependsOn": ["one"]}]);
     let plan = admin.plan(&plan).await;
     let execution = admin.execute(&plan, &json!({})).await;
-    finish(&mut worker, WORD).await;
+    finish(&mut worker, word).await;
     ids.insert("/api/plans/executions/", execution.clone());
     ids.insert("/api/executions/", execution);
     let schedule = json!({
-        "name": WORD, "cron": "0 3 * * *", "target": {"task": {"prompt": WORD}},
+        "name": word, "cron": "0 3 * * *", "target": {"task": {"prompt": word}},
     });
     let schedule = admin.post("/api/schedules", &schedule).await.expect(201);
     ids.insert("/api/schedules/", text(&schedule, "id").to_owned());
     ids.insert("/api/plans/", plan);
     let template = json!({
-        "name": WORD, "description": WORD, "version": "1.0.0", "industry": "devops", "tags": [WORD],
+        "name": word, "description": word, "version": "1.0.0", "industry": "devops", "tags": [word],
         "visibility": "organization",
         "inputSchema": {"type": "object", "properties": {"x": {"type": "string"}}},
-        "steps": [{"id": "one", "prompt": format!("{WORD} {{{{input.x}}}}")}],
+        "steps": [{"id": "one", "prompt": format!("{word} {{{{input.x}}}}")}],
     });
     admin.post("/api/templates", &template).await.expect(201);
-    let template = format!("{WORD}-v1");
+    let template = format!("{word}-v1");
     ids.insert("/api/templates/", template.clone());
     let batch =
-        json!({"templateId": template, "name": WORD, "rows": [{"key": WORD, "input": {"x": "1"}}]});
+        json!({"templateId": template, "name": word, "rows": [{"key": word, "input": {"x": "1"}}]});
     let batch = admin.post("/api/batches", &batch).await.expect(201);
     ids.insert("/api/batches/", text(&batch, "id").to_owned());
     let budget =
-        json!({"limit": 5, "period": "day", "match": {"tags": [WORD]}, "onExceed": "alert"});
+        json!({"limit": 5, "period": "day", "match": {"tags": [word]}, "onExceed": "alert"});
     let budget = admin.post("/api/budgets", &budget).await.expect_ok();
     ids.insert("/api/budgets/", text(&budget, "id").to_owned());
-    let bulk = json!({"action": "cancel", "filter": {"tags": [WORD]}});
+    let bulk = json!({"action": "cancel", "filter": {"tags": [word]}});
     let bulk = admin.post("/api/bulk", &bulk).await;
     ids.insert("/api/bulk/", bulk.body["data"]["id"].as_str().unwrap_or_default().to_owned());
-    let file = admin.request(Method::POST, &format!("/api/files?name={WORD}.txt"));
-    let file = admin.send(file.header("content-type", "text/plain").body(WORD)).await.expect(201);
+    let file = admin.request(Method::POST, &format!("/api/files?name={word}.txt"));
+    let file = admin
+        .send(file.header("content-type", "text/plain").body(word.to_owned()))
+        .await
+        .expect(201);
     ids.insert("/api/files/", text(&file, "id").to_owned());
     let view =
-        json!({"name": WORD, "page": "tasks", "query": format!("tags={WORD}"), "shared": true});
+        json!({"name": word, "page": "tasks", "query": format!("tags={word}"), "shared": true});
     let view = admin.post("/api/views", &view).await.expect(201);
     ids.insert("/api/views/", text(&view, "id").to_owned());
-    let queue = admin.request(Method::PATCH, &format!("/api/queues/{WORD}"));
+    let queue = admin.request(Method::PATCH, &format!("/api/queues/{word}"));
     admin.send(queue.json(&json!({"concurrent": 3}))).await.expect_ok();
-    let limits = admin.request(Method::PUT, &format!("/api/models/{WORD}/limits"));
+    let limits = admin.request(Method::PUT, &format!("/api/models/{word}/limits"));
     admin.send(limits.json(&json!({"requestsPerMinute": 3}))).await.expect_ok();
     ids.insert("/api/workers/", worker.id.clone());
     ids.insert("/api/projects/", team.id.clone());
@@ -137,7 +142,7 @@ async fn nothing_of_a_project_is_seen_counted_or_guessed_from_another_one() {
     let root = server.admin().await;
     let alpha = team(&server, &root, "alpha").await;
     let beta = team(&server, &root, "beta").await;
-    let ids = fill(&server, &alpha).await;
+    let ids = fill(&server, &alpha, WORD).await;
     let test =
         key(&root, &alpha.id, json!({"name": "t", "role": "operator", "environment": "test"}));
     let test = Client::new(&server.url, &test.await);
@@ -357,7 +362,7 @@ async fn a_deleted_project_is_gone_with_everything_in_it() {
     let mut server = Server::start();
     let root = server.admin().await;
     let (alpha, beta) = (team(&server, &root, "alpha").await, team(&server, &root, "beta").await);
-    let ids = fill(&server, &alpha).await;
+    let ids = fill(&server, &alpha, WORD).await;
     let path = format!("/api/projects/{}", alpha.id);
     let own = alpha.admin.request(Method::DELETE, &path).json(&json!({"confirm": "alpha"}));
     assert_eq!(alpha.admin.send(own).await.refused(403), "FORBIDDEN");

@@ -21,17 +21,18 @@ use std::time::Duration;
 
 use callboard_domain::access::Account;
 use callboard_domain::caps::Caps;
-use callboard_domain::id::Environment;
+use callboard_domain::id::{Environment, Slot};
 use callboard_domain::model_limits::ModelLimits;
 use callboard_domain::rate::{Place, Quotas, Tier};
 use callboard_domain::task::Task;
 use callboard_domain::usage::Prices;
+use callboard_store::Store;
 use tokio::sync::Notify;
 
 use crate::kernel::address::QueueAddress;
 use crate::kernel::environments::{Environments, PerEnvironment};
 use crate::kernel::ports::Clock;
-use crate::kernel::project_pool::ProjectPool;
+use crate::kernel::project_pool::{PoolPermit, ProjectPool};
 
 use budgets::Budgets;
 use concurrency::Concurrency;
@@ -80,11 +81,17 @@ pub(crate) struct Limits {
     pub(crate) counting: tokio::sync::Mutex<()>,
     /// The KiB of submissions on their way to the disk.
     pub(crate) submissions: Arc<ProjectPool>,
+    /// The KiB of large ones that the store is given at once.
+    large_submissions: Arc<ProjectPool>,
 }
 
 /// The KiB of submissions that may be on their way to the disk before more is refused: a disk that stands still
 /// must not fill the memory with the retries of callers.
 const MAX_PENDING_KIB: usize = 64 << 10;
+/// The KiB from which a submission is large.
+const LARGE_KIB: usize = 64;
+/// The KiB of large submissions that the store is given at once: a small one of another project waits for these at most.
+const MAX_LARGE_KIB: usize = 4 << 10;
 
 impl Limits {
     pub(crate) fn new(
@@ -107,8 +114,28 @@ impl Limits {
             holdings: Arc::new(AccountHoldings::new(caps)),
             reviewers: Reviewers::default(),
             counting: tokio::sync::Mutex::default(),
-            submissions: ProjectPool::new(MAX_PENDING_KIB, environments),
+            submissions: ProjectPool::new(MAX_PENDING_KIB, Arc::clone(&environments)),
+            large_submissions: ProjectPool::new(MAX_LARGE_KIB, environments),
         }
+    }
+
+    /// The turn of a submission of so many KiB at the disk, once it comes; a small one needs none.
+    pub(crate) async fn turn(
+        &self,
+        store: &dyn Store,
+        project: Slot,
+        kib: usize,
+    ) -> Option<PoolPermit> {
+        if kib < LARGE_KIB {
+            return None;
+        }
+        // Boxed: small submissions would pay for the larger future.
+        let turn = async {
+            let permit = self.large_submissions.take(project, kib).await;
+            store.room().await;
+            permit
+        };
+        Some(Box::pin(turn).await)
     }
 
     /// The limits on tasks, each of which hears of every task that is stored.

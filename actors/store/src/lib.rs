@@ -197,6 +197,12 @@ pub trait Store: Send + Sync + 'static {
     /// every later one that names one of its keys.
     fn commit(&self, batch: Batch) -> Ticket;
 
+    /// Ready while a large batch does not make those behind it wait for the disk. A commit that does not wait for this
+    /// is taken all the same.
+    fn room(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        Box::pin(std::future::ready(()))
+    }
+
     /// The value at `key`, after the last answered commit or a later one.
     fn get<'a>(&'a self, key: &'a Key) -> ReadFuture<'a, Option<Bytes>>;
 

@@ -43,6 +43,7 @@ mod watchdog;
 use std::fs::{self, File};
 use std::ops::Bound;
 use std::path::PathBuf;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread::{self, JoinHandle};
@@ -383,6 +384,14 @@ impl Store for SledStore {
             let _ = inbox.send(Job { batch, reply });
         }
         ticket
+    }
+
+    fn room(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        Box::pin(async {
+            if let Some(layers) = &self.layers {
+                self.checkpointer.room(layers).await;
+            }
+        })
     }
 
     fn get<'a>(&'a self, key: &'a Key) -> ReadFuture<'a, Option<Bytes>> {

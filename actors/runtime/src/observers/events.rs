@@ -208,23 +208,38 @@ pub(crate) struct Events {
 }
 
 /// The events of one environment.
+#[derive(Default)]
 struct Streams {
     recent: Mutex<Recent>,
-    deltas: broadcast::Sender<Weak<Piece>>,
+    deltas: Passing<Weak<Piece>>,
     kept_pieces: Mutex<KeptPieces>,
-    depths: broadcast::Sender<StreamItem>,
+    depths: Passing<StreamItem>,
     /// The starts, by their first records.
     starts: OnceLock<BTreeMap<u128, u32>>,
 }
 
-impl Default for Streams {
+/// A channel of [`PASSING`] places, which is made for the first listener: it takes 200 KB.
+struct Passing<T>(OnceLock<broadcast::Sender<T>>);
+
+impl<T> Default for Passing<T> {
     fn default() -> Self {
-        Self {
-            recent: Mutex::default(),
-            deltas: broadcast::Sender::new(PASSING),
-            kept_pieces: Mutex::default(),
-            depths: broadcast::Sender::new(PASSING),
-            starts: OnceLock::new(),
+        Self(OnceLock::new())
+    }
+}
+
+impl<T: Clone> Passing<T> {
+    fn subscribe(&self) -> broadcast::Receiver<T> {
+        self.0.get_or_init(|| broadcast::Sender::new(PASSING)).subscribe()
+    }
+
+    fn has_listeners(&self) -> bool {
+        self.0.get().is_some_and(|channel| channel.receiver_count() > 0)
+    }
+
+    fn send(&self, passed: T) {
+        if let Some(channel) = self.0.get() {
+            // The last listener may leave meanwhile.
+            let _ = channel.send(passed);
         }
     }
 }
@@ -341,7 +356,7 @@ impl Events {
         let Some(Streams { deltas, kept_pieces, .. }) = self.streams.made(environment) else {
             return;
         };
-        if deltas.receiver_count() > 0 {
+        if deltas.has_listeners() {
             let mut tail = locked(&self.tail);
             while let Ok(records) = tail.try_recv() {
                 self.take_in(records);
@@ -351,23 +366,19 @@ impl Events {
             let passed_on = Arc::downgrade(&piece);
             locked(kept_pieces).keep(piece);
             self.keeps.store(true, Ordering::Release);
-            // The last listener may leave meanwhile.
-            let _ = deltas.send(passed_on);
+            deltas.send(passed_on);
         }
     }
 
     /// True if there is a listener for the lengths of queues.
     pub(crate) fn wants_depths(&self, environment: Environment) -> bool {
-        self.streams.made(environment).is_some_and(|streams| streams.depths.receiver_count() > 0)
+        self.streams.made(environment).is_some_and(|streams| streams.depths.has_listeners())
     }
 
     /// Passes the length of a queue on.
     pub(crate) fn depth(&self, environment: Environment, depth: QueueDepth) {
-        let _ = self
-            .streams
-            .of(environment)
-            .depths
-            .send(StreamItem::Depth(Arc::new(Published::new(depth))));
+        let depth = StreamItem::Depth(Arc::new(Published::new(depth)));
+        self.streams.of(environment).depths.send(depth);
     }
 
     /// The items that follow `after`, from memory if they are there, else from the store; and the place

@@ -15,10 +15,12 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::fs::File;
+use std::pin::pin;
 use std::sync::{Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
 use bytes::Bytes;
+use tokio::sync::Notify;
 
 use super::FailureHook;
 use super::layers::Layers;
@@ -48,6 +50,8 @@ pub(super) struct Checkpointer {
     mark: Mark,
     state: Mutex<State>,
     changed: Condvar,
+    /// Told when a checkpoint has begun, so that the next one has room again.
+    begun: Notify,
     /// The bytes at which a checkpoint begins at once. Twice as many stall writers.
     max_bytes: usize,
 }
@@ -92,7 +96,8 @@ impl Checkpointer {
         max_bytes: usize,
     ) -> Self {
         let journal = Mutex::new(Copied { journal, unarchived: Vec::new(), tap: None });
-        Self { journal, archive, mark, state: Mutex::default(), changed: Condvar::new(), max_bytes }
+        let (state, changed, begun) = (Mutex::default(), Condvar::new(), Notify::new());
+        Self { journal, archive, mark, state, changed, begun, max_bytes }
     }
 
     /// The lineage of the journal, and the number of its last group.
@@ -167,6 +172,20 @@ impl Checkpointer {
         Ok(())
     }
 
+    /// Ready while the rows since the last checkpoint are few enough that a large group does not stall the writers
+    /// behind it.
+    pub(super) async fn room(&self, layers: &Layers) {
+        loop {
+            let mut begun = pin!(self.begun.notified());
+            // `enable` registers the wait first, so that a checkpoint that begins in between is noticed.
+            begun.as_mut().enable();
+            if layers.overlay().bytes() < self.max_bytes {
+                return;
+            }
+            begun.await;
+        }
+    }
+
     /// Slows writers down to the speed of checkpoints, on a disk that cannot keep up.
     fn stall(&self, layers: &Layers) -> Result<(), Error> {
         let mut state = self.state();
@@ -220,6 +239,7 @@ impl Checkpointer {
         let last = copied.journal.switch();
         let unarchived = std::mem::take(&mut copied.unarchived);
         drop(copied);
+        self.begun.notify_waiters();
         if let Some(archive) = &self.archive {
             // An opening archives again from the last checkpoint on, so the archive comes before sled.
             archive.append(unarchived);

@@ -3,6 +3,7 @@
 //!
 //! Deliberately absent: chance. A plan names the commit by its number.
 
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -112,6 +113,10 @@ impl Store for FaultyStore {
             Some((k, fault)) if number >= k => self.fail(batch, fault, number == k),
             Some(_) | None => self.inner.commit(batch),
         }
+    }
+
+    fn room(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        self.inner.room()
     }
 
     fn get<'a>(&'a self, key: &'a Key) -> ReadFuture<'a, Option<Bytes>> {

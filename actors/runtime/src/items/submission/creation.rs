@@ -55,6 +55,7 @@ struct Creation<'n> {
 pub(crate) async fn create(node: Arc<Node>, submission: Submission) -> Result<Submitted, Error> {
     let Submission { environment, account, trace, order, key, partition, admitted, scheduled } =
         submission;
+    let turn = node.limits.turn(node.store(), environment.slot(), order.weight()).await;
     let (number, records) = scheduled.map_or((None, Vec::new()), |it| (Some(it.number), it.rows));
     let mut creation = Creation {
         node: &node,
@@ -86,7 +87,7 @@ pub(crate) async fn create(node: Arc<Node>, submission: Submission) -> Result<Su
     let _kept = creation.kept.take();
     let (ticket, commit) = creation.submit(admission);
     let outcome = ticket.await;
-    drop(admitted);
+    drop((admitted, turn));
     match commit.finish(&node, outcome) {
         Ok(_) => Ok(Submitted { made, replayed: false, warnings: Vec::new() }),
         Err(_) => Err(Error::Unavailable("the submission could not be stored")),
