@@ -197,6 +197,7 @@ impl Shared {
         Stats {
             batches: self.batches.load(Ordering::Relaxed),
             syncs: self.syncs.load(Ordering::Relaxed),
+            is_behind: false,
         }
     }
 }

@@ -181,13 +181,16 @@ impl Future for Ticket {
 /// Called once, after a failure that leaves nothing known about the disk.
 pub type OnFailure = Box<dyn FnOnce(&Error) + Send>;
 
-/// The figures of a store since it was opened.
+/// The figures of a store since it was opened, and its state.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Stats {
     /// Batches committed.
     pub batches: u64,
     /// Syncs for the commits: many batches share one.
     pub syncs: u64,
+    /// True while more was committed than is on its way to its last place. All writers will soon have to wait, unless
+    /// those who write much and can wait do.
+    pub is_behind: bool,
 }
 
 /// A durable store of rows, listed rows and logs.

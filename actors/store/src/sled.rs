@@ -434,7 +434,7 @@ impl Store for SledStore {
     }
 
     fn stats(&self) -> Stats {
-        self.shared.stats()
+        Stats { is_behind: self.checkpointer.is_behind(self.layers()), ..self.shared.stats() }
     }
 }
 

@@ -4,12 +4,14 @@
 //! this module may assume that there is one shard.
 
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use callboard_domain::execution::Execution;
 use callboard_domain::execution::program::Program;
 use callboard_domain::id::Slot;
 use callboard_store::{Batch, BatchId, Epoch, Op, Outcome, Partition, Store, Ticket};
 use ractor::ActorRef;
+use tokio::time::Instant;
 
 use crate::kernel::address::{
     BatchAddress, DeliveryAddress, ExecutionAddress, ScheduleAddress, TaskAddress,
@@ -25,6 +27,9 @@ use crate::tables::LoadedTask;
 
 /// The number of pooled task actors, 9 KB each.
 const POOLED_TASKS: usize = 128;
+/// The longest time for which one writer gives way to others, and the time between two looks.
+const GIVES_WAY: Duration = Duration::from_secs(2);
+const LOOK: Duration = Duration::from_millis(5);
 
 /// One shard.
 pub(crate) struct Shard {
@@ -98,6 +103,14 @@ impl Shard {
     pub(crate) fn commit_anyway(&self, partition: u8, ops: Vec<Op>) -> Ticket {
         let commit = |batch| self.store.commit(batch);
         self.batch(partition, ops).map_or_else(Ticket::answered, commit)
+    }
+
+    /// Waits while the store is behind, so that the writers who come now need not: for one who writes much.
+    pub(crate) async fn give_way(&self) {
+        let until = Instant::now() + GIVES_WAY;
+        while self.store.stats().is_behind && Instant::now() < until {
+            tokio::time::sleep(LOOK).await;
+        }
     }
 
     fn batch(&self, partition: u8, ops: Vec<Op>) -> Result<Batch, Outcome> {

@@ -167,6 +167,11 @@ impl Checkpointer {
         Ok(())
     }
 
+    /// True if a checkpoint is due before the one under way has ended: half of the bytes at which writers stall.
+    pub(super) fn is_behind(&self, layers: &Layers) -> bool {
+        layers.overlay().bytes() >= self.max_bytes
+    }
+
     /// Slows writers down to the speed of checkpoints, on a disk that cannot keep up.
     fn stall(&self, layers: &Layers) -> Result<(), Error> {
         let mut state = self.state();
@@ -323,14 +328,22 @@ impl HighWater {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
+    use crate::journal::Checkpoint as Place;
+
+    /// A directory, and sled in another one, without a thread of its own.
+    fn opened() -> (tempfile::TempDir, SyncedSled) {
+        let directory = tempfile::tempdir().expect("a directory can be had");
+        let db = File::create(directory.path().join("db")).expect("a file can be made");
+        let config = sled::Config::new().temporary(true).flush_every_ms(None);
+        (directory, SyncedSled::new(config.open().expect("it opens"), db))
+    }
 
     #[test]
     fn a_row_of_the_first_checkpoint_goes_in_the_second() {
-        let directory = tempfile::tempdir().expect("a directory can be had");
-        let db = File::create(directory.path().join("db")).expect("a file can be made");
-        let tree = sled::Config::new().temporary(true).open().expect("it opens");
-        let mut sled = SyncedSled::new(tree, db);
+        let (_directory, mut sled) = opened();
         let row = |key: &'static [u8], row: Option<&'static [u8]>| {
             (Bytes::from_static(key), row.map(Bytes::from_static))
         };
@@ -339,6 +352,37 @@ mod tests {
         assert!(sled.tree.contains_key(b"rA0a").expect("it can be read"));
         sled.write(&Rows::from([row(b"rA0a", None)]), 2).expect("it is written");
         assert!(!sled.tree.contains_key(b"rA0a").expect("it can be read"));
+    }
+
+    #[test]
+    fn what_sled_has_replaced_is_freed_after_each_piece() {
+        let (_directory, mut sled) = opened();
+        let replaced = Arc::new(());
+        let kept = Arc::clone(&replaced);
+        crossbeam_epoch::pin().defer(move || drop(kept));
+        let rows = Rows::from([(Bytes::from_static(b"rA0a"), Some(Bytes::from_static(b"row")))]);
+        sled.write(&rows, 1).expect("it is written");
+        assert_eq!(Arc::strong_count(&replaced), 1);
+    }
+
+    #[test]
+    fn a_store_is_behind_from_the_bytes_of_a_checkpoint_until_it_begins() {
+        let (directory, mut sled) = opened();
+        let (journal, _) =
+            Journal::open(directory.path(), Place { group: 0, salt: 1 }, true).expect("it opens");
+        let mark = Mark::open(directory.path(), 0).expect("it can be made");
+        let (layers, checkpointer) =
+            (Layers::new(sled.tree.clone()), Checkpointer::new(journal, mark, None, 8));
+        let commit = |value: &[u8]| {
+            let mut group = Group::default();
+            group.put(b"rA0a", value);
+            checkpointer.commit(&layers, group).expect("it is durable");
+            checkpointer.is_behind(&layers)
+        };
+        assert!(!commit(b"row"));
+        assert!(commit(b"longer"));
+        checkpointer.checkpoint(&layers, &mut sled).expect("it is written");
+        assert!(!checkpointer.is_behind(&layers));
     }
 
     #[test]
