@@ -86,7 +86,9 @@ class Other:
     def end(self):
         self.stop.set()
         self.thread.join()
-        return f"another caller's 99th percentile {percentile(self.times, 0.99):.0f} ms of {len(self.times)}"
+        median, most = percentile(self.times, 0.5), percentile(self.times, 1)
+        return (f"another caller's median {median:.1f} ms, 99th percentile {percentile(self.times, 0.99):.0f} ms, "
+                f"longest {most:.0f} ms of {len(self.times)}")
 
 
 def timed(run):

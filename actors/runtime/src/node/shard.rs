@@ -100,6 +100,11 @@ impl Shard {
         self.batch(partition, ops).map_or_else(Ticket::answered, commit)
     }
 
+    /// Waits until the store has room, so that other writers need not: for one who writes much.
+    pub(crate) async fn room(&self) {
+        self.store.room().await;
+    }
+
     fn batch(&self, partition: u8, ops: Vec<Op>) -> Result<Batch, Outcome> {
         let guard = self.guard(partition).ok_or(Outcome::Fenced)?;
         Ok(Batch { id: BatchId(self.ports.entropy.bits()), guards: vec![guard], ops })

@@ -50,7 +50,7 @@ pub(super) struct Checkpointer {
     mark: Mark,
     state: Mutex<State>,
     changed: Condvar,
-    /// Told when a checkpoint has begun, so that the next one has room again.
+    /// Told when a checkpoint has begun, so that the next one has room again, and when there is none any more.
     begun: Notify,
     /// The bytes at which a checkpoint begins at once. Twice as many stall writers.
     max_bytes: usize,
@@ -179,7 +179,11 @@ impl Checkpointer {
             let mut begun = pin!(self.begun.notified());
             // `enable` registers the wait first, so that a checkpoint that begins in between is noticed.
             begun.as_mut().enable();
-            if layers.overlay().bytes() < self.max_bytes {
+            let ends = {
+                let state = self.state();
+                state.closing || state.failed.is_some()
+            };
+            if ends || layers.overlay().bytes() < self.max_bytes {
                 return;
             }
             begun.await;
@@ -204,6 +208,7 @@ impl Checkpointer {
     pub(super) fn close(&self) {
         self.state().closing = true;
         self.changed.notify_all();
+        self.begun.notify_waiters();
     }
 
     /// Makes checkpoints until the last one, or until one fails.
@@ -218,6 +223,7 @@ impl Checkpointer {
                 failure.call(&error);
             }
             self.changed.notify_all();
+            self.begun.notify_waiters();
             if ended {
                 return;
             }
@@ -343,14 +349,23 @@ impl HighWater {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+    use std::task::{Context, Waker};
+
     use super::*;
+    use crate::journal::Checkpoint as Place;
+
+    /// A directory, and sled in another one, without a thread of its own.
+    fn opened() -> (tempfile::TempDir, SyncedSled) {
+        let directory = tempfile::tempdir().expect("a directory can be had");
+        let db = File::create(directory.path().join("db")).expect("a file can be made");
+        let config = sled::Config::new().temporary(true).flush_every_ms(None);
+        (directory, SyncedSled::new(config.open().expect("it opens"), db))
+    }
 
     #[test]
     fn a_row_of_the_first_checkpoint_goes_in_the_second() {
-        let directory = tempfile::tempdir().expect("a directory can be had");
-        let db = File::create(directory.path().join("db")).expect("a file can be made");
-        let tree = sled::Config::new().temporary(true).open().expect("it opens");
-        let mut sled = SyncedSled::new(tree, db);
+        let (_directory, mut sled) = opened();
         let row = |key: &'static [u8], row: Option<&'static [u8]>| {
             (Bytes::from_static(key), row.map(Bytes::from_static))
         };
@@ -359,6 +374,45 @@ mod tests {
         assert!(sled.tree.contains_key(b"rA0a").expect("it can be read"));
         sled.write(&Rows::from([row(b"rA0a", None)]), 2).expect("it is written");
         assert!(!sled.tree.contains_key(b"rA0a").expect("it can be read"));
+    }
+
+    #[test]
+    fn what_sled_has_replaced_is_freed_after_each_piece() {
+        let (_directory, mut sled) = opened();
+        let replaced = Arc::new(());
+        let kept = Arc::clone(&replaced);
+        crossbeam_epoch::pin().defer(move || drop(kept));
+        let rows = Rows::from([(Bytes::from_static(b"rA0a"), Some(Bytes::from_static(b"row")))]);
+        sled.write(&rows, 1).expect("it is written");
+        assert_eq!(Arc::strong_count(&replaced), 1);
+    }
+
+    #[test]
+    fn there_is_room_until_the_bytes_of_a_checkpoint_and_once_one_has_begun_or_none_will() {
+        let (directory, mut sled) = opened();
+        let place = Place { group: 0, salt: 1 };
+        let (journal, _) = Journal::open(directory.path(), place, true).expect("it opens");
+        let mark = Mark::open(directory.path(), 0).expect("it can be made");
+        let layers = Layers::new(sled.tree.clone());
+        let checkpointer = Checkpointer::new(journal, mark, None, 8);
+        let has_room = || {
+            let mut room = pin!(checkpointer.room(&layers));
+            room.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready()
+        };
+        let commit = |value: &[u8]| {
+            let mut group = Group::default();
+            group.put(b"rA0a", value);
+            checkpointer.commit(&layers, group).expect("it is durable");
+        };
+        commit(b"row");
+        assert!(has_room());
+        commit(b"longer");
+        assert!(!has_room());
+        checkpointer.checkpoint(&layers, &mut sled).expect("it is written");
+        assert!(has_room());
+        commit(b"as long");
+        checkpointer.close();
+        assert!(has_room(), "nobody waits for a checkpoint that does not come");
     }
 
     #[test]

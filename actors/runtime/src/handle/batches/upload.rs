@@ -28,15 +28,15 @@ use crate::node::Node;
 use crate::read::batches::estimate::{Estimate, Estimator};
 use crate::tables::batches;
 
-/// The most operations of one commit, and the most bytes of the inputs in it.
-const OPS: usize = 512;
-const BYTES: usize = 1 << 20;
+/// The most operations of one commit, and the most bytes of the inputs in it: other writers wait while one is written.
+const OPS: usize = 256;
+const BYTES: usize = 128 << 10;
 /// The rows with a fault that the trial of an upload shows.
 const FAULTS: usize = 20;
 /// The first rows of an upload, by whose estimated cost that of all is expected.
 const SAMPLE: u32 = 200;
 /// The commits on their way at a time.
-const COMMITS: usize = 4;
+const COMMITS: usize = 2;
 
 /// A row as it was given.
 #[derive(Debug)]
@@ -282,6 +282,7 @@ impl BatchUpload {
             // Other writers have half of the time.
             tokio::time::sleep(began.elapsed()).await;
         }
+        self.node.shard(self.batch.id.partition()).room().await;
         let ticket = self.commit(ops);
         self.commits.push_back(ticket);
         Ok(())

@@ -139,6 +139,7 @@ impl FileUpload {
             self.await_first().await?;
         }
         let partition = partition_of(self.place);
+        self.node.shard(partition).room().await;
         let ops = std::mem::take(&mut self.ops);
         self.commits.push_back(self.node.shard(partition).commit(partition, ops));
         Ok(())
