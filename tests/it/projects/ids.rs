@@ -315,8 +315,8 @@ impl Asked {
     }
 }
 
-/// The answer without the text that was sent, in every form in which it may come back: decoded, in small letters, cut
-/// to 64 characters, with escapes.
+/// The answer without the text that was sent, in every form in which it may come back: decoded, in small letters, as the
+/// first of a list, cut to 64 characters, with escapes.
 fn without(answer: &str, sent: &str) -> String {
     let decoded = percent_decode_str(sent).decode_utf8_lossy().into_owned();
     let mut forms = vec![sent.to_owned(), decoded.to_lowercase(), decoded];
@@ -324,6 +324,7 @@ fn without(answer: &str, sent: &str) -> String {
         let more: Vec<_> = forms.iter().map(of).collect();
         forms.extend(more);
     };
+    with(&mut forms, &|form| form.trim_end_matches(',').to_owned());
     with(&mut forms, &|form| form.chars().take(64).collect());
     with(&mut forms, &|form| format!("{form:?}").trim_matches('"').to_owned());
     with(&mut forms, &|form| json!(form).to_string().trim_matches('"').to_owned());
@@ -380,6 +381,9 @@ impl Lane {
     /// Sends so many pairs of requests; returns what was wrong, and the number of pairs whose answers were compared.
     async fn run(self, known: &Known, pairs: u64) -> (Vec<String>, u64) {
         let mut chance = StdRng::seed_from_u64(self.number);
+        // One for each, so that what this project makes of a name it makes of its twin.
+        let all = known.names.iter().chain(&known.ids);
+        let twins: BTreeMap<_, _> = all.map(|text| (text, twin(text, &mut chance))).collect();
         let (mut wrong, mut compared) = (Vec::new(), 0);
         for _ in 0..pairs {
             let at = chance.random_range(0..self.clients.len());
@@ -392,7 +396,7 @@ impl Lane {
             };
             let text = among.choose(&mut chance).expect("some");
             let mutation = Mutation::any(text, &mut chance);
-            let sent = [mutation.of(text), mutation.of(&twin(text, &mut chance))];
+            let sent = [mutation.of(text), mutation.of(&twins[text])];
             if sent[0] == sent[1] {
                 continue;
             }
