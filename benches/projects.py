@@ -213,12 +213,16 @@ def at_rest(program, directory):
     server, address = start(program, directory)
     try:
         admin = signed_in(address)
-        one = made(admin, "/api/projects", {"name": "one"})["id"]
+        first = made(admin, "/api/projects", {"name": "one"})["id"]
+        empty = rest(server)
+        admin = signed_in(address)
         for _ in range(PROJECTS):
-            made(Client(address, key(admin, "operator", one)), "/api/tasks", {"prompt": "Name a colour."})
+            made(Client(address, key(admin, "operator", first)), "/api/tasks", {"prompt": "Name a colour."})
         came = rest(server)
         server, address = again()
         restarted = rest(server)
+        signed_in(address)
+        before = rest(server)
         admin = signed_in(address)
         for number in range(PROJECTS):
             project = made(admin, "/api/projects", {"name": f"project {number}"})["id"]
@@ -229,9 +233,13 @@ def at_rest(program, directory):
     finally:
         server.kill()
         server.wait()
-    print(f"at rest, MB of 1,000,000 bytes; one project with {PROJECTS} keys and tasks, then {PROJECTS} more projects with one each")
-    for what, before, after in (("as they came", came, came_all), ("after a start", restarted, restarted_all)):
-        print(f"{what:14} {before:6.1f} {after:6.1f}: {(after - before) / PROJECTS * 1e6 / 1024:.1f} KiB a project", flush=True)
+    print(f"at rest, MB of 1,000,000 bytes; {PROJECTS} keys and tasks of one project, then of {PROJECTS} projects")
+    for what, one, other in (
+        ("of one project, as they came", empty, came),
+        ("a project each, as they came", before, came_all),
+        ("a project each, after a start", restarted, restarted_all),
+    ):
+        print(f"{what:30} {one:6.1f} {other:6.1f}: {(other - one) / PROJECTS * 1e6 / 1024:.1f} KiB each", flush=True)
 
 
 def main():

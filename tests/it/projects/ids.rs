@@ -5,7 +5,9 @@
 //!   one of the same form that nothing has ─ changed alike ─▶ the same key ───▶ the same answer
 //! ```
 
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+use percent_encoding::{
+    AsciiSet, NON_ALPHANUMERIC, percent_decode_str, percent_encode_byte, utf8_percent_encode,
+};
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 use rand::{RngExt, SeedableRng};
@@ -185,21 +187,18 @@ fn by_hand(own: &Ids) -> Vec<Asked> {
     asked
 }
 
-/// A text of the same form that nothing has.
+/// An identifier of the same kind, time and partition that nothing has.
 fn twin(known: &str, chance: &mut StdRng) -> String {
     let digits = b"0123456789abcdefghjkmnpqrstvwxyz";
-    // Kind and time of an identifier stay, as its partition does at the end.
-    let changed = match known.rsplit_once('_') {
-        Some((prefix, rest)) if rest.len() == 26 => prefix.len() + 11..known.len() - 2,
-        _ => 0..known.find("-v1").unwrap_or(known.len()),
-    };
-    let change = |(at, byte): (usize, u8)| match byte {
-        _ if !changed.contains(&at) => byte,
-        b'a'..=b'z' | b'0'..=b'9' => *digits.choose(chance).expect("digits"),
-        other => other,
-    };
-    let bytes = known.bytes().enumerate().map(change).collect();
-    String::from_utf8(bytes).expect("ASCII")
+    let (prefix, rest) = known.rsplit_once('_').expect("it has a prefix");
+    let drawn: Vec<_> = (10..24).map(|_| *digits.choose(chance).expect("digits")).collect();
+    let drawn = String::from_utf8(drawn).expect("ASCII");
+    format!("{prefix}_{}{drawn}{}", &rest[..10], &rest[24..])
+}
+
+/// A word of the same length that nothing has.
+fn twin_of_word(chance: &mut StdRng) -> String {
+    WORD.bytes().map(|_| char::from(chance.random_range(b'a'..=b'z'))).collect()
 }
 
 /// A change that two texts of one form undergo alike.
@@ -251,7 +250,7 @@ impl Mutation {
             }
             Self::Truncated(to) => text[..*to].to_owned(),
             Self::Twice => text.repeat(2),
-            Self::Encoded => text.bytes().map(|byte| format!("%{byte:02x}")).collect(),
+            Self::Encoded => text.bytes().map(percent_encode_byte).collect(),
             Self::Before(char) => format!("{char}{text}"),
             Self::After(end) => format!("{text}{end}"),
         }
@@ -315,8 +314,8 @@ impl Asked {
     }
 }
 
-/// The answer without the text that was sent, in every form in which it may come back: decoded, in small letters, cut
-/// to 64 characters, with escapes.
+/// The answer without the text that was sent, in every form in which it may come back: decoded, in small letters, as the
+/// first of a list, cut to 64 characters, with escapes.
 fn without(answer: &str, sent: &str) -> String {
     let decoded = percent_decode_str(sent).decode_utf8_lossy().into_owned();
     let mut forms = vec![sent.to_owned(), decoded.to_lowercase(), decoded];
@@ -324,6 +323,7 @@ fn without(answer: &str, sent: &str) -> String {
         let more: Vec<_> = forms.iter().map(of).collect();
         forms.extend(more);
     };
+    with(&mut forms, &|form| form.trim_end_matches(',').to_owned());
     with(&mut forms, &|form| form.chars().take(64).collect());
     with(&mut forms, &|form| format!("{form:?}").trim_matches('"').to_owned());
     with(&mut forms, &|form| json!(form).to_string().trim_matches('"').to_owned());
@@ -380,6 +380,11 @@ impl Lane {
     /// Sends so many pairs of requests; returns what was wrong, and the number of pairs whose answers were compared.
     async fn run(self, known: &Known, pairs: u64) -> (Vec<String>, u64) {
         let mut chance = StdRng::seed_from_u64(self.number);
+        // One for each, so that what this project makes of a name it makes of its twin.
+        let word = twin_of_word(&mut chance);
+        let names = known.names.iter().map(|name| (name, name.replace(WORD, &word)));
+        let ids = known.ids.iter().map(|id| (id, twin(id, &mut chance)));
+        let twins: BTreeMap<_, _> = names.chain(ids).collect();
         let (mut wrong, mut compared) = (Vec::new(), 0);
         for _ in 0..pairs {
             let at = chance.random_range(0..self.clients.len());
@@ -392,7 +397,7 @@ impl Lane {
             };
             let text = among.choose(&mut chance).expect("some");
             let mutation = Mutation::any(text, &mut chance);
-            let sent = [mutation.of(text), mutation.of(&twin(text, &mut chance))];
+            let sent = [mutation.of(text), mutation.of(&twins[text])];
             if sent[0] == sent[1] {
                 continue;
             }
@@ -471,7 +476,7 @@ async fn no_answer_tells_an_identifier_of_another_project_from_one_that_nothing_
     ids.push(text(&many, "batchId").to_owned());
     let keys = alpha.admin.get("/api/auth/keys").await.expect_ok();
     ids.extend(keys.as_array().expect("keys").iter().map(|key| text(key, "id").to_owned()));
-    ids.retain(|id| id.contains('_'));
+    ids.retain(|id| id.rsplit_once('_').is_some_and(|(_, rest)| rest.len() == 26));
     let texts = ids.iter().cloned().chain([format!("a {WORD}"), format!("{WORD} too")]).collect();
     let names = vec![WORD.to_owned(), format!("{WORD}-v1")];
     let known = std::sync::Arc::new(Known { ids, names, texts });

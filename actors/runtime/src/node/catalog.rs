@@ -10,7 +10,7 @@ use std::time::Duration;
 use callboard_domain::Timestamp;
 use callboard_domain::access::Role;
 use callboard_domain::account::Email;
-use callboard_domain::id::{Environment, PlanId, Slot};
+use callboard_domain::id::{Environment, Mode, PlanId, Slot};
 use callboard_domain::plan::Plan;
 use callboard_domain::problem::Problems;
 use callboard_domain::query::{Page, Templates};
@@ -321,10 +321,17 @@ impl Node {
     }
 
     fn put_built_in(&self, environments: &[Environment]) {
+        let of_default = Slot::DEFAULT.environment(Mode::Live);
         for template in &self.settings.built_in {
-            let (author, created_at) = (BUILT_IN_AUTHOR.to_owned(), BUILT_IN_AT);
-            let template = template.clone();
-            let published = Arc::new(Published { template, author, owner: None, created_at });
+            let version = Some(template.version());
+            let known = self.state.catalog.template(of_default, template.id(), version);
+            // All projects have one copy.
+            let published = known.filter(|known| known.author == BUILT_IN_AUTHOR);
+            let published = published.unwrap_or_else(|| {
+                let (author, created_at) = (BUILT_IN_AUTHOR.to_owned(), BUILT_IN_AT);
+                let template = template.clone();
+                Arc::new(Published { template, author, owner: None, created_at })
+            });
             for &environment in environments {
                 self.state.catalog.put(environment, Arc::clone(&published));
             }
