@@ -10,12 +10,14 @@ import { count } from "../../lib/format";
 import { DEFAULT, headerOf, inProject } from "../../lib/project";
 import { isHere, type Project } from "../../session/projects";
 import { sessionDoubted, useWho } from "../../session/session";
-import { Button, Failed, Field, Loaded, Loading } from "../../ui/basics";
+import { Button, Failed, Field, Loaded } from "../../ui/basics";
 import { Confirm } from "../../ui/confirm";
 import { Dialog } from "../../ui/dialog";
-import { type Column, Table } from "../../ui/table";
+import { Listed } from "../../ui/listed";
+import type { Column } from "../../ui/table";
 import { Ago } from "../../ui/time";
 import { toast } from "../../ui/toast";
+import { Person } from "./person";
 import { MAY, OF_MEMBERS, type Role, RoleField } from "./role";
 
 type Member = ItemOf<"/api/projects/{id}/members">;
@@ -64,16 +66,7 @@ function Found({ project }: { project: Project }) {
       id: "user",
       header: t`User`,
       width: "minmax(200px, 2fr)",
-      cell: (member) => (
-        <span className="cut">
-          {member.email} <span className="faint">{member.name}</span>
-          {member.userId === user.id && (
-            <span className="tag admin-tag">
-              <Trans>you</Trans>
-            </span>
-          )}
-        </span>
-      ),
+      cell: ({ userId, email, name }) => <Person id={userId} email={email} name={name} />,
     },
     {
       id: "role",
@@ -147,24 +140,17 @@ function Found({ project }: { project: Project }) {
         )}
         <span className="faint">{list.data ? count(list.total) : ""}</span>
       </div>
-      {list.error ? (
-        <Failed error={list.error} retry={() => void list.refetch()} />
-      ) : !list.data ? (
-        <Loading />
-      ) : list.rows.length === 0 ? (
-        <p className="soft">
-          <Trans>Nobody has a role in it.</Trans>
-        </p>
-      ) : (
-        <Table
-          label={t`Members`}
-          rows={list.rows}
-          total={list.total}
-          more={list.more}
-          keyOf={({ userId }) => userId}
-          columns={columns}
-        />
-      )}
+      <Listed
+        list={list}
+        empty={
+          <p className="soft">
+            <Trans>Nobody has a role in it.</Trans>
+          </p>
+        }
+        label={t`Members`}
+        keyOf={({ userId }) => userId}
+        columns={columns}
+      />
       {asked?.what === "add" && <Add project={project} members={list.rows} give={give} onClose={close} />}
       {asked?.what === "role" && (
         <Confirm
