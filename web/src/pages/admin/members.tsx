@@ -17,6 +17,7 @@ import { Listed } from "../../ui/listed";
 import type { Column } from "../../ui/table";
 import { Ago } from "../../ui/time";
 import { toast } from "../../ui/toast";
+import { CellOf, WHILE_MOVING } from "./cell";
 import { Person } from "./person";
 import { MAY, OF_MEMBERS, type Role, RoleField } from "./role";
 
@@ -27,7 +28,11 @@ type Asked =
   | { what: "role"; member: Member; role: Role };
 
 export function Members({ id }: { id: string }) {
-  const project = useApi("/api/projects/{id}", { path: { id } }, { staleTime: 0 });
+  const project = useApi(
+    "/api/projects/{id}",
+    { path: { id } },
+    { staleTime: 0, refetchInterval: ({ state }) => (state.data?.movingTo ? WHILE_MOVING : false) },
+  );
   return <Loaded query={project}>{(project) => <Found project={project} />}</Loaded>;
 }
 
@@ -131,6 +136,7 @@ function Found({ project }: { project: Project }) {
             <Trans>Everybody who has an account is in it, with the role of the account.</Trans>
           </p>
         )}
+        {user.role === "admin" && <CellOf project={project} />}
       </div>
       <div className="filters">
         {mayChange && (

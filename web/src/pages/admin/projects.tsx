@@ -184,6 +184,11 @@ function Name({ of }: { of: Project }) {
           {of.cell}
         </span>
       )}
+      {of.movingTo && (
+        <span className="tag admin-tag">
+          <Trans>moves to {of.movingTo}</Trans>
+        </span>
+      )}
       {of.archivedAt && (
         <span className="tag admin-tag">
           <Trans>archived</Trans>
