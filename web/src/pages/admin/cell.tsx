@@ -81,10 +81,12 @@ export function CellOf({ project }: { project: Project }) {
                 </div>
               ))}
             </div>
+            <div className="row">
+              <Button size="small" onClick={() => setAsked("stay")}>
+                <Trans>Give the move up</Trans>
+              </Button>
+            </div>
           </div>
-          <Button size="small" onClick={() => setAsked("stay")}>
-            <Trans>Give the move up</Trans>
-          </Button>
         </div>
       )}
       {asked === "move" && <Move of={project} cells={cells.data} onClose={close} />}
@@ -93,11 +95,7 @@ export function CellOf({ project }: { project: Project }) {
   );
 }
 
-const Name = ({ of }: { of: string }) => (
-  <strong translate="no" className="mono">
-    {of}
-  </strong>
-);
+const Name = ({ of }: { of: string }) => <strong translate="no">{of}</strong>;
 
 /** Shows a project as it is now, and reads again what its move changes. */
 function useChanged() {
@@ -146,15 +144,18 @@ function LastMove({ of }: { of: Project }) {
     <span className="soft small">
       {last.action === "project.moved" ? (
         <Trans>
-          It came from <Name of={String(last.details?.from)} /> <Ago at={last.at} />.
+          Moved here from <Name of={String(last.details?.from)} /> (<Ago at={last.at} />
+          ).
         </Trans>
       ) : last.action === "project.stays" ? (
         <Trans>
-          A move to {to} was given up <Ago at={last.at} /> by {who}.
+          A move to {to} was given up by {who} (<Ago at={last.at} />
+          ).
         </Trans>
       ) : (
         <Trans>
-          Begun <Ago at={last.at} /> by {who}.
+          Begun by {who} (<Ago at={last.at} />
+          ).
         </Trans>
       )}
     </span>
