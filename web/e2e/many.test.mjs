@@ -274,6 +274,8 @@ test("memory stays flat under live events", async (context) => {
     const nodes = [2, 4].map((number) => Math.round(quarter(samples, number, "nodes")));
     const figures = `${second.toFixed(1)} MB, then ${last.toFixed(1)} MB; ${nodes.join(", then ")} nodes`;
     context.diagnostic(`${path}: ${figures}`);
+    const tenths = samples.filter((_, at) => at % Math.ceil(samples.length / 10) === 0);
+    context.diagnostic(`${path}: ${tenths.map((it) => it.megabytes.toFixed(1)).join(", ")} MB over time`);
     assert.ok(last <= second * 1.1 + 1, `${path}: ${figures}`);
   }
   assert.ok(rate * allowed(1) > RATE, `${rate} events a second`);

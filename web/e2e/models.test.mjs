@@ -28,7 +28,8 @@ const REFUSAL = { fail: "too many", code: "PROVIDER_RATE_LIMITED", retryable: tr
 
 const run = async (body) => {
   const { id } = await server.call("POST", "/api/tasks", { retry: { maxAttempts: 1 }, ...body });
-  const isOver = async () => (await server.call("GET", `/api/tasks/${id}`)).status !== "pending";
+  const isOver = async () =>
+    !["pending", "running"].includes((await server.call("GET", `/api/tasks/${id}`)).status);
   await server.until(isOver, "a result");
   return id;
 };

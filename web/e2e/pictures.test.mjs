@@ -1,5 +1,6 @@
 // The pictures of README and docs, of work as people have it. CALLBOARD_PICTURES=../docs/images keeps them;
-// otherwise the scenario shows that the pages which they are of can be filled and read.
+// otherwise the scenario shows that the pages which they are of can be filled and read. FAKETIME_LIB names the library
+// of libfaketime, which moves the server's clock: with it there is a week of work before today.
 import assert from "node:assert/strict";
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
@@ -72,13 +73,28 @@ const ANSWERS = {
   risks: "The cap on liability covers gross negligence, which is unusual.",
 };
 
+/** Executions that ended, by the days before today: the confidence of the summary and what a reviewer decided. */
+const WEEK = {
+  6: [0.96, 0.91, 0.88, 0.74],
+  5: [0.93, 0.66, 0.87, 0.98, 0.81, 0.58],
+  4: [0.95, 0.97, 0.72, 0.84, 0.92, 0.89, 0.63, 0.9],
+  3: [0.78, 0.94, 0.86, 0.96, 0.91],
+  2: [0.92, 0.69, 0.97, 0.83, 0.88, 0.95, 0.76],
+  1: [0.9, 0.54, 0.93],
+};
+const TODAY = [0.92, 0.62, 0.78, 0.88, 0.96, 0.83, 0.71, 0.94];
+const REJECTED = new Set([0.54, 0.58, 0.63, 0.72, 0.81, 0.62]);
+const EDITED = new Set([0.66, 0.74, 0.83, 0.78]);
+
+/** The confidence of the next summary, in place of the customer's. */
+let confidence;
+
 /** The order for a task of the template, by its prompt. */
 function answer({ prompt }) {
   const usage = { input: 180 + prompt.length, output: 240 };
   const customer = CUSTOMERS.find(([name]) => prompt.includes(name));
   if (prompt.startsWith("Write a summary"))
-    return { say: SUMMARY(customer[0], customer[1]), confidence: customer[2], usage };
-  if (prompt.startsWith("Draft")) return { hang: true };
+    return { say: SUMMARY(customer[0], customer[1]), confidence: confidence ?? customer[2], usage };
   if (prompt.startsWith("Name the parties")) {
     if (prompt.includes("Kestrel")) return { fail: "the provider refused: the input is over its limit" };
     return { say: ANSWERS.parties, usage };
@@ -87,16 +103,28 @@ function answer({ prompt }) {
   return { say: ANSWERS[found?.id] ?? "Done.", usage };
 }
 
+const FAKETIME_LIB = process.env.FAKETIME_LIB;
+
+/** The clock of a server, so many days before today. */
+const daysAgo = (days) => ({
+  LD_PRELOAD: FAKETIME_LIB,
+  FAKETIME: `-${days}d`,
+  FAKETIME_DONT_FAKE_MONOTONIC: "1",
+});
+
 before(async () => {
-  server = await startServer();
+  server = await startServer({}, { env: FAKETIME_LIB ? daysAgo(6) : {} });
   browser = await launch();
-  worker = await startWorker(server, { name: "worker-1", concurrency: 8, answer });
 });
 after(async () => {
   worker?.stop();
   await browser?.close();
   await server?.stop();
 });
+
+const connect = async () => {
+  worker = await startWorker(server, { name: "worker-1", concurrency: 8, answer });
+};
 
 async function picture(page, name) {
   await loaded(page);
@@ -106,30 +134,56 @@ async function picture(page, name) {
   await page.screenshot({ path: join(directory, `${name}.png`), animations: "disabled" });
 }
 
+/** Starts the server again, at another time. */
+async function restart(env) {
+  worker.stop();
+  await server.kill();
+  server.env = env;
+  server.tokens = undefined;
+  await server.start();
+  await connect();
+}
+
 const waiting = async () => (await server.answer("GET", "/api/hitl/pending?limit=20")).data;
 
 test("a server with work on it is shown as it is in the documentation", async () => {
   const { id } = await server.call("POST", "/api/templates", TEMPLATE);
   const deploy = ([supplier, subject]) =>
     server.call("POST", `/api/templates/${id}/deploy`, { input: { supplier, subject } });
-  const runs = [];
-  for (const customer of CUSTOMERS) runs.push(await deploy(customer));
-  await server.until(async () => (await waiting()).length === CUSTOMERS.length - 1, "six reviews");
-  // Some were decided before, so that there is a record of such outputs.
-  for (const [index, customer] of CUSTOMERS.entries()) {
-    if (customer[0].startsWith("Kestrel")) continue;
-    const run = await deploy(customer);
+  const customers = CUSTOMERS.filter(([name]) => !name.startsWith("Kestrel"));
+  let number = 0;
+  /** Runs the template to its end, with this confidence of the summary. */
+  const decided = async (value) => {
+    confidence = value;
+    const run = await deploy(customers[number++ % customers.length]);
     const item = await server.until(
       async () => (await waiting()).find((it) => it.planExecutionId === run.id),
       "a review",
     );
-    const verb = index === 2 ? "reject" : "approve";
-    const body = verb === "reject" ? { reason: "The fee is missing." } : {};
+    const verb = REJECTED.has(value) ? "reject" : "approve";
+    const edit = EDITED.has(value) && { modifiedOutput: `${item.output}\n\nTo be asked: the notice period.` };
+    const body = verb === "reject" ? { reason: "The fee is missing." } : { ...edit };
     await server.call("POST", `/api/hitl/${item.taskId}/${verb}`, body);
+    const ended = verb === "reject" ? "failed" : "completed";
+    await server.until(
+      async () => (await server.call("GET", `/api/plans/executions/${run.id}`)).status === ended,
+      `the end of ${run.id}`,
+    );
+  };
+  await connect();
+  for (const [days, values] of FAKETIME_LIB ? Object.entries(WEEK).reverse() : []) {
+    await restart(daysAgo(days));
+    for (const value of values) await decided(value);
   }
+  if (FAKETIME_LIB) await restart({});
+  for (const value of TODAY) await decided(value);
+  confidence = undefined;
+  const runs = [];
+  for (const customer of CUSTOMERS) runs.push(await deploy(customer));
+  await server.until(async () => (await waiting()).length === CUSTOMERS.length - 1, "six reviews");
 
   const page = await open(browser, server, "/");
-  await page.getByText("1 rejected in review").first().waitFor();
+  await page.getByText("rejected in review").first().waitFor();
   await page.getByText("6", { exact: true }).first().waitFor();
   await live(page);
   await picture(page, "overview");

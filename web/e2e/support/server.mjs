@@ -13,10 +13,10 @@ export const ADMIN = { email: "ada@example.com", password: "correct horse batter
 const target = process.env.CARGO_TARGET_DIR ?? fileURLToPath(new URL("../../../target", import.meta.url));
 export const program = process.env.CALLBOARD_BIN ?? join(target, "debug", "callboard");
 
-/** Starts `callboard serve` with an admin. Settings are like `{ WORKER__LEASE: "2s" }`. */
-export async function startServer(settings = {}, { admin = true, command = ["serve"] } = {}) {
+/** Starts `callboard serve` with an admin. Settings are like `{ WORKER__LEASE: "2s" }`; `env` is for the system. */
+export async function startServer(settings = {}, { admin = true, command = ["serve"], env = {} } = {}) {
   const directory = await mkdtemp(join(tmpdir(), "callboard-web-"));
-  const server = new Server(directory, settings, admin, command);
+  const server = new Server(directory, settings, admin, command, env);
   await server.start();
   return server;
 }
@@ -28,13 +28,13 @@ class Server {
   #agent = new Agent({ keepAlive: true, timeout: 1_000 });
   lines = [];
 
-  constructor(directory, settings, admin, command) {
-    Object.assign(this, { directory, settings, admin, command });
+  constructor(directory, settings, admin, command, env) {
+    Object.assign(this, { directory, settings, admin, command, env });
   }
 
   /** Starts it, or starts it again, on the same port and directory. */
   async start() {
-    const env = { PATH: process.env.PATH, HOME: this.directory, CALLBOARD_LOG: "warn" };
+    const env = { PATH: process.env.PATH, HOME: this.directory, CALLBOARD_LOG: "warn", ...this.env };
     env.CALLBOARD_LIMITS_ENTERPRISE__REQUESTS_PER_MINUTE = "1000000";
     if (this.admin) {
       env.CALLBOARD_ADMIN_EMAIL = ADMIN.email;

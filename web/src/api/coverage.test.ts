@@ -45,10 +45,7 @@ const WITHOUT: Record<string, string[]> = {
   ],
   "once in the life of a server, by who runs it": [
     "POST /api/cells",
-    "GET /api/cells",
     "DELETE /api/cells/{name}",
-    "POST /api/projects/{id}/move",
-    "DELETE /api/projects/{id}/move",
     "POST /api/auth/signing-key/rotate",
     "POST /api/webhooks/secret/rotate",
     "POST /api/auth/keys/revoke",

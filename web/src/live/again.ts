@@ -1,6 +1,7 @@
 /** Reading again what no event says itself: sums over many items, once in a while after events that change them. */
 import { useQueryClient } from "@tanstack/react-query";
 import { useEffect, useRef } from "react";
+import { again } from "./cache";
 import { useLive } from "./live";
 
 /** After these events, reads the queries again whose key begins so; at most once in `ms`. */
@@ -9,12 +10,13 @@ export function useAgain(events: string[], isOf: (key: readonly unknown[]) => bo
   const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
   const latest = useRef(isOf);
   latest.current = isOf;
-  const again = () => {
+  const soon = () => {
     timer.current ??= setTimeout(() => {
       timer.current = undefined;
-      void client.invalidateQueries({ predicate: ({ queryKey }) => latest.current(queryKey) });
+      const predicate = ({ queryKey }: { queryKey: readonly unknown[] }) => latest.current(queryKey);
+      for (const query of client.getQueryCache().findAll({ predicate })) again(client, query);
     }, ms);
   };
-  useLive(events, undefined, again, again);
+  useLive(events, undefined, soon, soon);
   useEffect(() => () => clearTimeout(timer.current), []);
 }

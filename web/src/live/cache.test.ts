@@ -73,3 +73,15 @@ test("a first answer that is on its way is waited for, and read again", async ()
   await tasks.answer("after");
   expect(tasks.data()).toBe("after");
 });
+
+test("a read that is on its way is not given up for an event: it is shown, and read again once", async () => {
+  const client = new QueryClient();
+  const tasks = shown(client, "/api/tasks");
+  await tasks.answer("first");
+  for (let number = 0; number < 3; number++) begun(client, ["task.*"]);
+  expect([tasks.count(), tasks.data()]).toEqual([2, "first"]);
+  await tasks.answer("second");
+  expect([tasks.count(), tasks.data()]).toEqual([3, "second"]);
+  await tasks.answer("third");
+  expect([tasks.count(), tasks.data()]).toEqual([3, "third"]);
+});

@@ -101,11 +101,25 @@ export function begun(client: QueryClient, events: string[]) {
   }
 }
 
-/** Reads a query again. A first answer that is on its way is waited for: it may be older than the event. */
-function again(client: QueryClient, { queryKey, state, promise }: Query) {
-  const read = () => void client.invalidateQueries({ queryKey, exact: true });
-  if (promise && state.fetchStatus === "fetching" && state.data === undefined) void promise.then(read, read);
-  else read();
+/** Queries that are read again once the answer that is on its way is there. */
+const behind = new WeakSet<Query>();
+
+/**
+ * Reads a query again. An answer that is on its way is waited for, and read behind, for it may be older than the
+ * event: if each event gave up the read before it, a server that answers slowly would never be shown.
+ */
+export function again(client: QueryClient, query: Query) {
+  const { queryKey, state, promise } = query;
+  // A read that begins before the answer comes is behind the event, too.
+  const read = () => void client.invalidateQueries({ queryKey, exact: true }, { cancelRefetch: false });
+  if (!promise || state.fetchStatus !== "fetching") return read();
+  if (behind.has(query)) return;
+  behind.add(query);
+  const next = () => {
+    behind.delete(query);
+    read();
+  };
+  void promise.then(next, next);
 }
 
 function patched(known: unknown, data: Record<string, unknown>): unknown {

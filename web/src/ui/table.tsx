@@ -29,7 +29,7 @@ export type Column<T> = {
 
 export type Selection = { chosen: ReadonlySet<string>; set: (chosen: Set<string>) => void };
 
-type Props<T> = {
+export type TableProps<T> = {
   label: string;
   columns: Column<T>[];
   rows: T[];
@@ -51,7 +51,7 @@ type Props<T> = {
 const ROW = 34;
 const NONE: never[] = [];
 
-export function Table<T>(props: Props<T>) {
+export function Table<T>(props: TableProps<T>) {
   const { label, columns, keyOf, total, more, href, current, selection, nameOf, fixed, onRange } = props;
   const stable = useStable<T>(fixed ? NONE : props.rows, keyOf);
   const { gone, waiting, take, hold } = stable;

@@ -5,9 +5,10 @@ import type { ItemOf } from "../../api/client";
 import { usePage, useRows } from "../../api/hooks";
 import { count, tail } from "../../lib/format";
 import { useParams } from "../../lib/search";
-import { Button, Empty, Failed, Loading } from "../../ui/basics";
+import { Button, Empty } from "../../ui/basics";
 import { FilterBar, without } from "../../ui/chips";
-import { type Column, Table } from "../../ui/table";
+import { Listed } from "../../ui/listed";
+import type { Column } from "../../ui/table";
 import { Ago } from "../../ui/time";
 import { Search } from "../definition/search";
 
@@ -124,28 +125,21 @@ export default function Audit() {
           since: { word: t`From day`, of: (day) => day },
         }}
       />
-      {list.error ? (
-        <Failed error={list.error} retry={() => void list.refetch()} />
-      ) : !list.data ? (
-        <Loading />
-      ) : list.rows.length === 0 ? (
-        <Empty title={t`No entry matches`}>
-          {isFiltered && (
-            <Button onClick={() => set(without(NAMES))}>
-              <Trans>Show all</Trans>
-            </Button>
-          )}
-        </Empty>
-      ) : (
-        <Table
-          label={t`Audit log`}
-          rows={list.rows}
-          total={list.total}
-          more={list.more}
-          keyOf={(entry) => entry.id}
-          columns={columns}
-        />
-      )}
+      <Listed
+        list={list}
+        empty={
+          <Empty title={t`No entry matches`}>
+            {isFiltered && (
+              <Button onClick={() => set(without(NAMES))}>
+                <Trans>Show all</Trans>
+              </Button>
+            )}
+          </Empty>
+        }
+        label={t`Audit log`}
+        keyOf={(entry) => entry.id}
+        columns={columns}
+      />
     </>
   );
 }

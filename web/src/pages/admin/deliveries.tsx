@@ -10,11 +10,12 @@ import { count, tail } from "../../lib/format";
 import { useParams } from "../../lib/search";
 import { useLive } from "../../live/live";
 import { useMay } from "../../session/session";
-import { Button, Command, Empty, Failed, Loading } from "../../ui/basics";
+import { Button, Command, Empty } from "../../ui/basics";
 import { FilterBar, without } from "../../ui/chips";
 import { Dialog } from "../../ui/dialog";
+import { Listed } from "../../ui/listed";
 import { Status } from "../../ui/status";
-import { type Column, Table } from "../../ui/table";
+import type { Column } from "../../ui/table";
 import { Ago } from "../../ui/time";
 import { toast, toastError } from "../../ui/toast";
 
@@ -162,43 +163,36 @@ export default function Deliveries() {
         )}
       </div>
       <FilterBar page="admin/deliveries" names={NAMES} set={set} words={WORDS} />
-      {list.error ? (
-        <Failed error={list.error} retry={() => void list.refetch()} />
-      ) : !list.data ? (
-        <Loading />
-      ) : list.rows.length === 0 ? (
-        status || taskId ? (
-          <Empty title={t`No delivery matches`}>
-            <Button onClick={() => set(without(NAMES))}>
-              <Trans>Show all</Trans>
-            </Button>
-          </Empty>
-        ) : (
-          <Empty
-            title={t`Nothing was sent yet`}
-            command={`curl -H "Authorization: Bearer $CALLBOARD_API_KEY" -H "Content-Type: application/json" -d '{"prompt": "Say hello.", "callbackUrl": "https://example.com/hook"}' ${window.location.origin}/api/tasks`}
-            needs="tasks: create"
-            action={
-              <Link className="button" href="/docs/webhooks">
-                <Trans>How to receive webhooks</Trans>
-              </Link>
-            }
-          >
-            <Trans>
-              When a task with a callback address ends, its result is sent there, until it was taken.
-            </Trans>
-          </Empty>
-        )
-      ) : (
-        <Table
-          label={t`Deliveries`}
-          rows={list.rows}
-          total={list.total}
-          more={list.more}
-          keyOf={(delivery) => delivery.id}
-          columns={columns}
-        />
-      )}
+      <Listed
+        list={list}
+        empty={
+          status || taskId ? (
+            <Empty title={t`No delivery matches`}>
+              <Button onClick={() => set(without(NAMES))}>
+                <Trans>Show all</Trans>
+              </Button>
+            </Empty>
+          ) : (
+            <Empty
+              title={t`Nothing was sent yet`}
+              command={`curl -H "Authorization: Bearer $CALLBOARD_API_KEY" -H "Content-Type: application/json" -d '{"prompt": "Say hello.", "callbackUrl": "https://example.com/hook"}' ${window.location.origin}/api/tasks`}
+              needs="tasks: create"
+              action={
+                <Link className="button" href="/docs/webhooks">
+                  <Trans>How to receive webhooks</Trans>
+                </Link>
+              }
+            >
+              <Trans>
+                When a task with a callback address ends, its result is sent there, until it was taken.
+              </Trans>
+            </Empty>
+          )
+        }
+        label={t`Deliveries`}
+        keyOf={(delivery) => delivery.id}
+        columns={columns}
+      />
       {secret && (
         <Dialog
           title={t`The secret that signs webhooks`}

@@ -6,11 +6,12 @@ import { useState } from "react";
 import { type ApiError, api, type ItemOf, type Schemas, unwrap } from "../../api/client";
 import { useRows } from "../../api/hooks";
 import { count } from "../../lib/format";
-import { Button, Command, Empty, Failed, Field, Loading } from "../../ui/basics";
+import { Button, Command, Empty, Failed, Field } from "../../ui/basics";
 import { Confirm } from "../../ui/confirm";
 import { Dialog } from "../../ui/dialog";
+import { Listed } from "../../ui/listed";
 import { Mark, Status } from "../../ui/status";
-import { type Column, Table } from "../../ui/table";
+import type { Column } from "../../ui/table";
 import { Ago } from "../../ui/time";
 import { toast } from "../../ui/toast";
 
@@ -101,24 +102,17 @@ export default function Keys() {
         </Button>
         <span className="faint">{list.data ? count(list.total) : ""}</span>
       </div>
-      {list.error ? (
-        <Failed error={list.error} retry={() => void list.refetch()} />
-      ) : !list.data ? (
-        <Loading />
-      ) : list.rows.length === 0 ? (
-        <Empty title={t`There is no key yet`} command="callboard keys create --name ci --role operator">
-          <Trans>Programs sign in with a key; workers need one of role worker.</Trans>
-        </Empty>
-      ) : (
-        <Table
-          label={t`Keys`}
-          rows={list.rows}
-          total={list.total}
-          more={list.more}
-          keyOf={(key) => key.id}
-          columns={columns}
-        />
-      )}
+      <Listed
+        list={list}
+        empty={
+          <Empty title={t`There is no key yet`} command="callboard keys create --name ci --role operator">
+            <Trans>Programs sign in with a key; workers need one of role worker.</Trans>
+          </Empty>
+        }
+        label={t`Keys`}
+        keyOf={(key) => key.id}
+        columns={columns}
+      />
       {asked?.what === "new" && <New onClose={close} onMade={made} />}
       {asked?.what === "made" && <Shown made={asked.made} onClose={close} />}
       {asked?.what === "rotate" && <Rotate of={asked.key} onClose={close} onMade={made} />}

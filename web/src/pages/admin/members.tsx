@@ -10,12 +10,15 @@ import { count } from "../../lib/format";
 import { DEFAULT, headerOf, inProject } from "../../lib/project";
 import { isHere, type Project } from "../../session/projects";
 import { sessionDoubted, useWho } from "../../session/session";
-import { Button, Failed, Field, Loaded, Loading } from "../../ui/basics";
+import { Button, Failed, Field, Loaded } from "../../ui/basics";
 import { Confirm } from "../../ui/confirm";
 import { Dialog } from "../../ui/dialog";
-import { type Column, Table } from "../../ui/table";
+import { Listed } from "../../ui/listed";
+import type { Column } from "../../ui/table";
 import { Ago } from "../../ui/time";
 import { toast } from "../../ui/toast";
+import { CellOf, WHILE_MOVING } from "./cell";
+import { Person } from "./person";
 import { MAY, OF_MEMBERS, type Role, RoleField } from "./role";
 
 type Member = ItemOf<"/api/projects/{id}/members">;
@@ -25,7 +28,11 @@ type Asked =
   | { what: "role"; member: Member; role: Role };
 
 export function Members({ id }: { id: string }) {
-  const project = useApi("/api/projects/{id}", { path: { id } }, { staleTime: 0 });
+  const project = useApi(
+    "/api/projects/{id}",
+    { path: { id } },
+    { staleTime: 0, refetchInterval: ({ state }) => (state.data?.movingTo ? WHILE_MOVING : false) },
+  );
   return <Loaded query={project}>{(project) => <Found project={project} />}</Loaded>;
 }
 
@@ -64,16 +71,7 @@ function Found({ project }: { project: Project }) {
       id: "user",
       header: t`User`,
       width: "minmax(200px, 2fr)",
-      cell: (member) => (
-        <span className="cut">
-          {member.email} <span className="faint">{member.name}</span>
-          {member.userId === user.id && (
-            <span className="tag admin-tag">
-              <Trans>you</Trans>
-            </span>
-          )}
-        </span>
-      ),
+      cell: ({ userId, email, name }) => <Person id={userId} email={email} name={name} />,
     },
     {
       id: "role",
@@ -138,6 +136,7 @@ function Found({ project }: { project: Project }) {
             <Trans>Everybody who has an account is in it, with the role of the account.</Trans>
           </p>
         )}
+        {user.role === "admin" && <CellOf project={project} />}
       </div>
       <div className="filters">
         {mayChange && (
@@ -147,24 +146,17 @@ function Found({ project }: { project: Project }) {
         )}
         <span className="faint">{list.data ? count(list.total) : ""}</span>
       </div>
-      {list.error ? (
-        <Failed error={list.error} retry={() => void list.refetch()} />
-      ) : !list.data ? (
-        <Loading />
-      ) : list.rows.length === 0 ? (
-        <p className="soft">
-          <Trans>Nobody has a role in it.</Trans>
-        </p>
-      ) : (
-        <Table
-          label={t`Members`}
-          rows={list.rows}
-          total={list.total}
-          more={list.more}
-          keyOf={({ userId }) => userId}
-          columns={columns}
-        />
-      )}
+      <Listed
+        list={list}
+        empty={
+          <p className="soft">
+            <Trans>Nobody has a role in it.</Trans>
+          </p>
+        }
+        label={t`Members`}
+        keyOf={({ userId }) => userId}
+        columns={columns}
+      />
       {asked?.what === "add" && <Add project={project} members={list.rows} give={give} onClose={close} />}
       {asked?.what === "role" && (
         <Confirm

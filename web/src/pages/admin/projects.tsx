@@ -9,10 +9,11 @@ import { count, money, short } from "../../lib/format";
 import { DEFAULT, headerOf, inProject } from "../../lib/project";
 import { isHere, type Project, useProjects } from "../../session/projects";
 import { useWho } from "../../session/session";
-import { Button, Failed, Field, Loading } from "../../ui/basics";
+import { Button, Failed, Field } from "../../ui/basics";
 import { Confirm } from "../../ui/confirm";
 import { Dialog } from "../../ui/dialog";
-import { type Column, Table } from "../../ui/table";
+import { Listed } from "../../ui/listed";
+import type { Column } from "../../ui/table";
 import { Ago } from "../../ui/time";
 import { toast } from "../../ui/toast";
 import { Members } from "./members";
@@ -153,13 +154,12 @@ function List() {
           )}
         </span>
       </div>
-      {read.error && !projects ? (
-        <Failed error={read.error} retry={() => void read.refetch()} />
-      ) : !projects ? (
-        <Loading />
-      ) : (
-        <Table label={t`Projects`} rows={projects} keyOf={({ id }) => id} columns={columns} />
-      )}
+      <Listed
+        label={t`Projects`}
+        list={{ ...read, rows: projects }}
+        keyOf={({ id }) => id}
+        columns={columns}
+      />
       {asked?.what === "new" && <Edit onClose={close} />}
       {asked?.what === "edit" && <Edit of={asked.project} onClose={close} />}
       {asked?.what === "archive" && <Archive of={asked.project} onClose={close} />}
@@ -182,6 +182,11 @@ function Name({ of }: { of: Project }) {
       {of.cell && (
         <span className="tag admin-tag" translate="no" data-tip={t`The cell that has its rows`}>
           {of.cell}
+        </span>
+      )}
+      {of.movingTo && (
+        <span className="tag admin-tag">
+          <Trans>moves to {of.movingTo}</Trans>
         </span>
       )}
       {of.archivedAt && (

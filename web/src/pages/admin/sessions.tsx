@@ -7,9 +7,9 @@ import { usePage, useRows } from "../../api/hooks";
 import { tail } from "../../lib/format";
 import { useParams } from "../../lib/search";
 import { useMay, useWho } from "../../session/session";
-import { Button, Failed, Loading, Panel } from "../../ui/basics";
-import { Sized } from "../../ui/sized";
-import { type Column, Table } from "../../ui/table";
+import { Button, Panel } from "../../ui/basics";
+import { Listed } from "../../ui/listed";
+import type { Column } from "../../ui/table";
 import { Ago } from "../../ui/time";
 import { toast, toastError } from "../../ui/toast";
 import { Password } from "./password";
@@ -127,26 +127,18 @@ export default function Sessions() {
           )
         }
       >
-        {list.error ? (
-          <Failed error={list.error} retry={() => void list.refetch()} />
-        ) : !list.data ? (
-          <Loading />
-        ) : list.rows.length === 0 ? (
-          <p className="pad soft">
-            <Trans>There is none.</Trans>
-          </p>
-        ) : (
-          <Sized rows={list.rows.length}>
-            <Table
-              label={t`Sessions`}
-              rows={list.rows}
-              total={list.total}
-              more={list.more}
-              keyOf={(session) => session.id}
-              columns={columns}
-            />
-          </Sized>
-        )}
+        <Listed
+          list={list}
+          empty={
+            <p className="pad soft">
+              <Trans>There is none.</Trans>
+            </p>
+          }
+          sized={1}
+          label={t`Sessions`}
+          keyOf={(session) => session.id}
+          columns={columns}
+        />
       </Panel>
       {(!user || user === who.user.id) && <Password onDone={again} />}
     </>

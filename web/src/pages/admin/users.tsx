@@ -7,14 +7,15 @@ import { Link } from "wouter";
 import { type ApiError, api, type ItemOf, type Schemas, unwrap } from "../../api/client";
 import { useRows } from "../../api/hooks";
 import { count } from "../../lib/format";
-import { useWho } from "../../session/session";
-import { Button, Failed, Field, Loading } from "../../ui/basics";
+import { Button, Failed, Field } from "../../ui/basics";
 import { Confirm } from "../../ui/confirm";
 import { Dialog } from "../../ui/dialog";
-import { type Column, Table } from "../../ui/table";
+import { Listed } from "../../ui/listed";
+import type { Column } from "../../ui/table";
 import { Ago } from "../../ui/time";
 import { toast } from "../../ui/toast";
 import { Invitations, Invite } from "./invite";
+import { Person } from "./person";
 import { MAY, ROLES, type Role, RoleField } from "./role";
 
 type User = ItemOf<"/api/auth/users">;
@@ -26,7 +27,6 @@ type Asked =
 export default function Users() {
   const list = useRows("/api/auth/users");
   const client = useQueryClient();
-  const who = useWho();
   const [asked, setAsked] = useState<Asked>();
   const again = () => client.invalidateQueries({ queryKey: ["/api/auth/users"] });
   const change = async (user: User, role: Role) => {
@@ -40,16 +40,7 @@ export default function Users() {
       id: "email",
       header: t`User`,
       width: "minmax(200px, 2fr)",
-      cell: (user) => (
-        <span className="cut">
-          {user.email} <span className="faint">{user.name}</span>
-          {user.id === who.user.id && (
-            <span className="tag admin-tag">
-              <Trans>you</Trans>
-            </span>
-          )}
-        </span>
-      ),
+      cell: (user) => <Person {...user} />,
     },
     {
       id: "role",
@@ -129,20 +120,7 @@ export default function Users() {
         </Button>
         <span className="faint">{list.data ? count(list.total) : ""}</span>
       </div>
-      {list.error ? (
-        <Failed error={list.error} retry={() => void list.refetch()} />
-      ) : !list.data ? (
-        <Loading />
-      ) : (
-        <Table
-          label={t`Users`}
-          rows={list.rows}
-          total={list.total}
-          more={list.more}
-          keyOf={(user) => user.id}
-          columns={columns}
-        />
-      )}
+      <Listed list={list} label={t`Users`} keyOf={(user) => user.id} columns={columns} />
       {asked?.what === "new" && <New onClose={() => setAsked(undefined)} onDone={again} />}
       {asked?.what === "invite" && <Invite onClose={() => setAsked(undefined)} />}
       {asked?.what === "invitations" && <Invitations onClose={() => setAsked(undefined)} />}

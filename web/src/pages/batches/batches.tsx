@@ -11,11 +11,12 @@ import { useParams } from "../../lib/search";
 import { visible } from "../../lib/visible";
 import { useLive } from "../../live/live";
 import { useMay } from "../../session/session";
-import { Empty, Failed, Loading, PageFrame } from "../../ui/basics";
+import { Empty, PageFrame } from "../../ui/basics";
 import { FilterBar } from "../../ui/chips";
 import { Filters, listOf, States, TextFilter } from "../../ui/filters";
+import { Listed } from "../../ui/listed";
 import { Status } from "../../ui/status";
-import { type Column, Table } from "../../ui/table";
+import type { Column } from "../../ui/table";
 import { Ago } from "../../ui/time";
 import { Bar, endedOf } from "./progress";
 import type { Batch } from "./read";
@@ -42,7 +43,7 @@ export default function Batches() {
     ...(templateId && { templateId }),
     ...(params.has("tags") && { tags: listOf(params.get("tags")) }),
   };
-  const { rows, total, more, data, error, refetch } = useRows("/api/batches", { query });
+  const list = useRows("/api/batches", { query });
   const columns: Column<Batch>[] = [
     {
       id: "name",
@@ -114,9 +115,9 @@ export default function Batches() {
       fill
       actions={
         <>
-          {data && (
+          {list.data && (
             <span className="soft executions-total">
-              <Plural value={total} one="# batch" other="# batches" />
+              <Plural value={list.total} one="# batch" other="# batches" />
             </span>
           )}
           <Link className="button" href="/batches/compare">
@@ -149,23 +150,14 @@ export default function Batches() {
         <TextFilter name="tags" label={t`Tags`} params={params} set={set} />
       </Filters>
       <FilterBar page="batches" names={NAMES} set={set} />
-      {error && !data ? (
-        <Failed error={error} retry={() => void refetch()} />
-      ) : !data ? (
-        <Loading />
-      ) : total === 0 ? (
-        <Nothing isFiltered={isFiltered} />
-      ) : (
-        <Table
-          label={t`Batches`}
-          rows={rows}
-          total={total}
-          more={more}
-          keyOf={(it) => it.id}
-          href={(it) => `/batches/${it.id}`}
-          columns={columns}
-        />
-      )}
+      <Listed
+        list={list}
+        empty={<Nothing isFiltered={isFiltered} />}
+        label={t`Batches`}
+        keyOf={(it) => it.id}
+        href={(it) => `/batches/${it.id}`}
+        columns={columns}
+      />
     </PageFrame>
   );
 }

@@ -7,10 +7,11 @@ import { money, ratio } from "../../lib/format";
 import type { useParams } from "../../lib/search";
 import { visible } from "../../lib/visible";
 import { useMay } from "../../session/session";
-import { Empty, Failed, Loading } from "../../ui/basics";
+import { Empty } from "../../ui/basics";
 import { listOf, TextFilter } from "../../ui/filters";
+import { Listed } from "../../ui/listed";
 import { Status } from "../../ui/status";
-import { type Column, Table } from "../../ui/table";
+import type { Column } from "../../ui/table";
 import { CODES } from "../executions/cause";
 import { confidentSteps, fieldsOf, isObject, lineOf } from "./columns";
 import {
@@ -162,7 +163,6 @@ type Props = { batch: Batch; read: Read; isFiltered: boolean; seen: Seen; step: 
 
 export function Rows({ batch, read, isFiltered, seen: { fields, steps }, step }: Props) {
   const may = useMay();
-  if (read.error) return <Failed error={read.error} retry={read.refetch} />;
   if (batch.status === "loading") {
     return (
       <Empty title={t`The rows arrive`}>
@@ -170,23 +170,14 @@ export function Rows({ batch, read, isFiltered, seen: { fields, steps }, step }:
       </Empty>
     );
   }
-  if (read.isPending) return <Loading lines={8} />;
-  if (read.places.length === 0)
-    return (
-      <Empty title={t`No row matches`}>
-        <Trans>Clear the filters to see all.</Trans>
-      </Empty>
-    );
   const mayOpen = may("executions: read");
   const href = ({ row }: Place) =>
     mayOpen && row?.executionId && row.status !== "removed" ? `/executions/${row.executionId}` : undefined;
   const of = step ?? steps.at(-1);
   return (
-    <Table
+    <Listed
       label={t`Rows`}
-      rows={read.places}
-      total={read.total}
-      more={read.more}
+      list={{ ...read, data: read.isPending ? undefined : read.places, rows: read.places }}
       onRange={read.onRange}
       fixed={!isFiltered}
       keyOf={keyOf}
@@ -225,6 +216,11 @@ export function Rows({ batch, read, isFiltered, seen: { fields, steps }, step }:
           cell: ({ row }) => row && <Fault row={row} />,
         },
       ]}
+      empty={
+        <Empty title={t`No row matches`}>
+          <Trans>Clear the filters to see all.</Trans>
+        </Empty>
+      }
     />
   );
 }

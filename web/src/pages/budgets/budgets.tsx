@@ -6,8 +6,9 @@ import { Link } from "wouter";
 import { useRows } from "../../api/hooks";
 import { money } from "../../lib/format";
 import { useMay } from "../../session/session";
-import { Button, Empty, Failed, Loading, PageFrame } from "../../ui/basics";
-import { type Column, Table } from "../../ui/table";
+import { Button, Empty, PageFrame } from "../../ui/basics";
+import { Listed } from "../../ui/listed";
+import type { Column } from "../../ui/table";
 import { Ago } from "../../ui/time";
 import { NewBudget } from "./edit";
 import { Match, PERIODS, RunsOut, SpentBar, useSpending } from "./parts";
@@ -17,7 +18,7 @@ export default function Budgets() {
   useSpending();
   const may = useMay();
   const [makes, setMakes] = useState(false);
-  const { rows, total, more, data, error, refetch } = useRows("/api/budgets");
+  const list = useRows("/api/budgets");
   const columns: Column<Budget>[] = [
     {
       id: "limit",
@@ -60,9 +61,9 @@ export default function Budgets() {
       fill
       actions={
         <>
-          {data && (
+          {list.data && (
             <span className="soft">
-              <Plural value={total} one="# budget" other="# budgets" />
+              <Plural value={list.total} one="# budget" other="# budgets" />
             </span>
           )}
           <Link className="button" href="/insights?tab=cost">
@@ -74,44 +75,37 @@ export default function Budgets() {
         </>
       }
     >
-      {error && !data ? (
-        <Failed error={error} retry={() => void refetch()} />
-      ) : !data ? (
-        <Loading />
-      ) : total === 0 ? (
-        <Empty
-          title={t`No budget bounds what tasks may cost`}
-          command="callboard budgets create 50 --period month --tag team:search --on-exceed reject"
-          needs="budgets: manage"
-          action={
-            <div className="row wrap">
-              {may("budgets: manage") && (
-                <Button onClick={() => setMakes(true)}>
-                  <Trans>New budget</Trans>
-                </Button>
-              )}
-              <Link className="button" data-kind="quiet" href="/docs/reference/control#budgets">
-                <Trans>How budgets work</Trans>
-              </Link>
-            </div>
-          }
-        >
-          <Trans>
-            A budget is an amount for a day, a week, a month or in all. Tasks that do not fit wait, are
-            refused, or only announced.
-          </Trans>
-        </Empty>
-      ) : (
-        <Table
-          label={t`Budgets`}
-          rows={rows}
-          total={total}
-          more={more}
-          keyOf={(it) => it.id}
-          href={(it) => `/budgets/${it.id}`}
-          columns={columns}
-        />
-      )}
+      <Listed
+        list={list}
+        empty={
+          <Empty
+            title={t`No budget bounds what tasks may cost`}
+            command="callboard budgets create 50 --period month --tag team:search --on-exceed reject"
+            needs="budgets: manage"
+            action={
+              <div className="row wrap">
+                {may("budgets: manage") && (
+                  <Button onClick={() => setMakes(true)}>
+                    <Trans>New budget</Trans>
+                  </Button>
+                )}
+                <Link className="button" data-kind="quiet" href="/docs/reference/control#budgets">
+                  <Trans>How budgets work</Trans>
+                </Link>
+              </div>
+            }
+          >
+            <Trans>
+              A budget is an amount for a day, a week, a month or in all. Tasks that do not fit wait, are
+              refused, or only announced.
+            </Trans>
+          </Empty>
+        }
+        label={t`Budgets`}
+        keyOf={(it) => it.id}
+        href={(it) => `/budgets/${it.id}`}
+        columns={columns}
+      />
       {makes && <NewBudget onClose={() => setMakes(false)} />}
     </PageFrame>
   );

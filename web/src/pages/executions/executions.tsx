@@ -10,7 +10,7 @@ import { useNameOf } from "../../lib/names";
 import { useParams } from "../../lib/search";
 import { visible } from "../../lib/visible";
 import { useLive } from "../../live/live";
-import { Empty, Failed, Loading, PageFrame } from "../../ui/basics";
+import { Empty, Loading, PageFrame } from "../../ui/basics";
 import { FilterBar } from "../../ui/chips";
 import { RunExample } from "../../ui/example";
 import {
@@ -23,8 +23,8 @@ import {
   States,
   TextFilter,
 } from "../../ui/filters";
+import { Listed } from "../../ui/listed";
 import { State, Status } from "../../ui/status";
-import { Table } from "../../ui/table";
 import { Tabs } from "../../ui/tabs";
 import { Tags } from "../../ui/tags";
 import { Ago, Lasted } from "../../ui/time";
@@ -112,10 +112,10 @@ function List() {
     ...(params.has("ended") && { orderBy: "completedAt" as const }),
     ...causeOf(params.get("error")),
   };
-  const { rows, total, more, data, error, refetch } = useRows("/api/plans/executions", { query });
+  const list = useRows("/api/plans/executions", { query });
   const nameOf = useNameOf();
   return (
-    <Frame view="list" total={data && total}>
+    <Frame view="list" total={list.data && list.total}>
       <Filters>
         <TextFilter name="search" label={t`Search title, tag, key, id`} params={params} set={set} />
         <States states={STATES} chosen={status} set={set} />
@@ -128,84 +128,75 @@ function List() {
       </Filters>
       <FilterBar page="executions" names={NAMES} set={set} />
       {params.get("templateId") && <Outcomes templateId={params.get("templateId") as string} />}
-      {error && !data ? (
-        <Failed error={error} retry={() => void refetch()} />
-      ) : !data ? (
-        <Loading />
-      ) : total === 0 ? (
-        <Nothing isFiltered={isFiltered} />
-      ) : (
-        <Table
-          label={t`Executions`}
-          rows={rows}
-          total={total}
-          more={more}
-          keyOf={(it) => it.id}
-          href={(it) => `/executions/${it.id}`}
-          columns={[
-            {
-              id: "id",
-              header: t`Execution`,
-              width: "minmax(240px, 4fr)",
-              cell: (it) => (
-                <Link href={`/executions/${it.id}`} data-tip={it.id} className="cut">
-                  {visible(it.title ?? nameOf(it))}
-                  {it.title && <span className="faint"> {visible(nameOf(it))}</span>}
-                  {it.templateVersion && <span className="faint"> {it.templateVersion}</span>}
-                </Link>
-              ),
-            },
-            {
-              id: "tags",
-              header: t`Tags and keys`,
-              width: "minmax(140px, 2fr)",
-              cell: (it) => <Tags of={it} list="/executions" />,
-            },
-            {
-              id: "status",
-              header: t`Status`,
-              width: "120px",
-              cell: (it) => <State of={it} />,
-            },
-            {
-              id: "steps",
-              header: t`Steps`,
-              width: "170px",
-              cell: (it) => <Progress execution={it} />,
-            },
-            {
-              id: "tokens",
-              header: t`Tokens`,
-              width: "84px",
-              number: true,
-              phone: false,
-              cell: (it) => short(it.usage.total),
-            },
-            {
-              id: "cost",
-              header: t`Cost`,
-              width: "104px",
-              number: true,
-              phone: false,
-              cell: (it) => (it.usage.priceUnknown ? <Unpriced /> : money(it.usage.totalCost)),
-            },
-            {
-              id: "lasted",
-              header: t`Duration`,
-              width: "104px",
-              number: true,
-              cell: (it) => <Lasted from={it.startedAt} to={it.completedAt} />,
-            },
-            {
-              id: "started",
-              header: t`Started`,
-              width: "96px",
-              number: true,
-              cell: (it) => <Ago at={it.startedAt ?? it.startAt} />,
-            },
-          ]}
-        />
-      )}
+      <Listed
+        list={list}
+        empty={<Nothing isFiltered={isFiltered} />}
+        label={t`Executions`}
+        keyOf={(it) => it.id}
+        href={(it) => `/executions/${it.id}`}
+        columns={[
+          {
+            id: "id",
+            header: t`Execution`,
+            width: "minmax(240px, 4fr)",
+            cell: (it) => (
+              <Link href={`/executions/${it.id}`} data-tip={it.id} className="cut">
+                {visible(it.title ?? nameOf(it))}
+                {it.title && <span className="faint"> {visible(nameOf(it))}</span>}
+                {it.templateVersion && <span className="faint"> {it.templateVersion}</span>}
+              </Link>
+            ),
+          },
+          {
+            id: "tags",
+            header: t`Tags and keys`,
+            width: "minmax(140px, 2fr)",
+            cell: (it) => <Tags of={it} list="/executions" />,
+          },
+          {
+            id: "status",
+            header: t`Status`,
+            width: "120px",
+            cell: (it) => <State of={it} />,
+          },
+          {
+            id: "steps",
+            header: t`Steps`,
+            width: "170px",
+            cell: (it) => <Progress execution={it} />,
+          },
+          {
+            id: "tokens",
+            header: t`Tokens`,
+            width: "84px",
+            number: true,
+            phone: false,
+            cell: (it) => short(it.usage.total),
+          },
+          {
+            id: "cost",
+            header: t`Cost`,
+            width: "104px",
+            number: true,
+            phone: false,
+            cell: (it) => (it.usage.priceUnknown ? <Unpriced /> : money(it.usage.totalCost)),
+          },
+          {
+            id: "lasted",
+            header: t`Duration`,
+            width: "104px",
+            number: true,
+            cell: (it) => <Lasted from={it.startedAt} to={it.completedAt} />,
+          },
+          {
+            id: "started",
+            header: t`Started`,
+            width: "96px",
+            number: true,
+            cell: (it) => <Ago at={it.startedAt ?? it.startAt} />,
+          },
+        ]}
+      />
     </Frame>
   );
 }

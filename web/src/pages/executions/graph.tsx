@@ -1,8 +1,11 @@
 /** The plan as a graph: every step from the start, with its state as icon, word and colour. */
 import { t } from "@lingui/core/macro";
 import {
+  BaseEdge,
   Controls,
   type Edge,
+  type EdgeProps,
+  getSmoothStepPath,
   Handle,
   MarkerType,
   MiniMap,
@@ -17,7 +20,7 @@ import "@xyflow/react/dist/base.css";
 import { visible } from "../../lib/visible";
 import { Icon } from "../../ui/icons";
 import { lookOf } from "../../ui/status";
-import { HEIGHT, MARGIN, placed, WHOLE_UP_TO, WIDTH } from "./layout";
+import { above, HEIGHT, MARGIN, type Place, placed, WHOLE_UP_TO, WIDTH } from "./layout";
 import { type Items, itemsLine, type StepView, waitWord } from "./steps";
 
 type StepNode = Node<
@@ -80,6 +83,18 @@ const HANDLES: NonNullable<StepNode["handles"]> = [
 const ZOOM = 0.85;
 
 const TYPES = { step: StepBox };
+const EDGE_TYPES = { around: Around };
+
+/** An edge that leads to a further band goes around the steps between. */
+function Around({ data, markerEnd, ...ends }: EdgeProps<Edge<{ above: number }>>) {
+  const [path] = getSmoothStepPath({ ...ends, centerY: data?.above });
+  return <BaseEdge path={path} markerEnd={markerEnd} />;
+}
+
+function wayOf(places: Map<string, Place>, before: string, id: string) {
+  const [from, to] = [places.get(before), places.get(id)];
+  return from && to && to.x <= from.x ? { type: "around", data: { above: above(places, to) } } : {};
+}
 /** The colours of the map, by the tone of a state. */
 const TONES = { good: "good", bad: "bad", warn: "warn", run: "run", mute: "control" } as const;
 
@@ -140,8 +155,7 @@ export default function Graph({
             id: `${before} ${id}`,
             source: before,
             target: id,
-            // One that leads to a further band goes around the steps between.
-            type: (places.get(before)?.x ?? 0) < (places.get(id)?.x ?? 0) ? "default" : "smoothstep",
+            ...wayOf(places, before, id),
             focusable: false,
             className: done ? "executions-edge-done" : "executions-edge",
             markerEnd: { type: MarkerType.ArrowClosed, width: 14, height: 14, color: "var(--line-strong)" },
@@ -202,6 +216,7 @@ export default function Graph({
         nodes={nodes}
         edges={edges}
         nodeTypes={TYPES}
+        edgeTypes={EDGE_TYPES}
         onInit={start}
         onMoveStart={(event) => {
           if (event) isMoved.current = true;

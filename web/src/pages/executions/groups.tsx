@@ -11,11 +11,11 @@ import { useParams } from "../../lib/search";
 import { visible } from "../../lib/visible";
 import { useLive } from "../../live/live";
 import { useMay } from "../../session/session";
-import { Failed, Loading } from "../../ui/basics";
 import { FilterBar } from "../../ui/chips";
 import { createdIn, Filters, listOf, Since, TextFilter } from "../../ui/filters";
+import { Listed } from "../../ui/listed";
 import { Status } from "../../ui/status";
-import { type Column, Table } from "../../ui/table";
+import type { Column } from "../../ui/table";
 import { type Group, grouped, groupOf, nowOf } from "./group";
 import { LAST_ENDED, Strip } from "./outcomes";
 
@@ -44,8 +44,14 @@ export default function Groups() {
   useChanges();
   const order = latest.data?.items;
   const groups = useMemo(() => grouped(templates.rows, order ?? [], nameOf), [templates.rows, order, nameOf]);
-  const error = templates.error ?? latest.error;
-  const isThere = (templates.data || !mayTemplates) && order;
+  const list = {
+    data: templates.data || !mayTemplates ? order : undefined,
+    error: templates.error ?? latest.error,
+    refetch: () => Promise.all([templates.refetch(), latest.refetch()]),
+    rows: groups,
+    total: groups.length + templates.total - templates.rows.length,
+    more: templates.more,
+  };
   return (
     <>
       <Filters>
@@ -53,21 +59,13 @@ export default function Groups() {
         <Since name="since" word={t`Started`} value={params.get("since")} set={set} />
       </Filters>
       <FilterBar page="executions" names={NAMES} set={set} />
-      {error ? (
-        <Failed error={error} />
-      ) : !isThere ? (
-        <Loading />
-      ) : (
-        <Table
-          label={t`Executions by template`}
-          rows={groups}
-          total={groups.length + templates.total - templates.rows.length}
-          more={templates.more}
-          keyOf={({ id }) => id}
-          href={listed}
-          columns={columnsOf(filter)}
-        />
-      )}
+      <Listed
+        list={list}
+        label={t`Executions by template`}
+        keyOf={({ id }) => id}
+        href={listed}
+        columns={columnsOf(filter)}
+      />
     </>
   );
 }

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { HEIGHT, placed, READABLE, WIDTH, zoomOf } from "./layout";
+import { above, HEIGHT, placed, READABLE, WIDTH, zoomOf } from "./layout";
 
 const chain = (length: number) =>
   Array.from({ length }, (_, index) => ({ id: `s${index}`, dependsOn: index ? [`s${index - 1}`] : [] }));
@@ -38,4 +38,19 @@ test("where nothing can be read, what comes nearest to it is taken; beyond forty
   const phone = { width: 366, height: 420 };
   expect(zoomOf(placed(chain(30), phone), phone)).toBeGreaterThan(zoomOf(placed(chain(30)), phone));
   expect(placed(chain(41), phone)).toEqual(placed(chain(41)));
+});
+
+test("an edge to a further band passes between the bands, where no step stands", () => {
+  const steps = [
+    { id: "a", dependsOn: [] },
+    ...["b", "c", "d"].map((id) => ({ id, dependsOn: ["a"] })),
+    { id: "e", dependsOn: ["b", "c", "d"] },
+    { id: "f", dependsOn: ["e"] },
+  ];
+  const places = placed(steps, BESIDE_DRAWER);
+  const [from, to] = [places.get("c") ?? { x: 0, y: 0 }, places.get("e") ?? { x: 0, y: 0 }];
+  expect(to.x).toBeLessThan(from.x);
+  const height = above(places, to);
+  expect(height).toBeLessThan(to.y);
+  for (const id of "abcd") expect(height).toBeGreaterThan((places.get(id)?.y ?? 0) + HEIGHT);
 });

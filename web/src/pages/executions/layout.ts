@@ -33,6 +33,17 @@ export function placed(steps: Node[], frame?: Size): Map<string, Place> {
   return frame && nodes.length <= WHOLE_UP_TO ? readable(line, frame) : line;
 }
 
+/** The height at which an edge passes above the band of its step: the middle of the space in which no step stands. */
+export function above(places: Map<string, Place>, { y }: Place): number {
+  let top = y;
+  const higher = [...places.values()].filter((place) => place.y < y).sort((one, other) => other.y - one.y);
+  for (const place of higher) {
+    if (place.y + HEIGHT + BETWEEN_BANDS <= top) break;
+    top = place.y;
+  }
+  return top - BETWEEN_BANDS / 2;
+}
+
 /** The zoom at which all of a graph is seen in a frame. */
 export function zoomOf(places: Map<string, Place>, frame: Size): number {
   const all = [...places.values()];

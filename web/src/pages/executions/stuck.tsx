@@ -5,9 +5,10 @@ import { Link } from "wouter";
 import { usePage } from "../../api/hooks";
 import { useNameOf } from "../../lib/names";
 import { visible } from "../../lib/visible";
-import { Empty, Failed, Loading, PageFrame } from "../../ui/basics";
+import { Empty, PageFrame } from "../../ui/basics";
+import { Listed } from "../../ui/listed";
 import { State } from "../../ui/status";
-import { type Column, Table } from "../../ui/table";
+import type { Column } from "../../ui/table";
 import { Tags } from "../../ui/tags";
 import { Ago } from "../../ui/time";
 import { Alerts } from "./alerts";
@@ -70,26 +71,21 @@ export default function Stuck() {
           </Trans>
         </p>
       )}
-      {error ? (
-        <Failed error={error} retry={refetch} />
-      ) : !rows ? (
-        <Loading />
-      ) : rows.length === 0 ? (
-        <Empty title={t`Nothing waits`}>
-          <Trans>
-            What waits for a worker, a reviewer, a signal, a budget or a limit is listed here, the oldest
-            first.
-          </Trans>
-        </Empty>
-      ) : (
-        <Table
-          label={t`What waits`}
-          rows={rows}
-          keyOf={({ id }) => id}
-          href={({ href }) => href}
-          columns={columns}
-        />
-      )}
+      <Listed
+        list={{ data: rows, error, refetch, rows }}
+        empty={
+          <Empty title={t`Nothing waits`}>
+            <Trans>
+              What waits for a worker, a reviewer, a signal, a budget or a limit is listed here, the oldest
+              first.
+            </Trans>
+          </Empty>
+        }
+        label={t`What waits`}
+        keyOf={({ id }) => id}
+        href={({ href }) => href}
+        columns={columns}
+      />
     </PageFrame>
   );
 }

@@ -19,9 +19,10 @@ export const WITHIN = "24h";
 async function counted(
   of: { templateId?: string; planId?: string; batch?: "none" },
   endedAfter: string,
+  signal: AbortSignal,
 ): Promise<Counts> {
   const total = async (query: object) =>
-    (await getPage(PATH, { query: { ...of, endedAfter, limit: 1, ...query } })).total;
+    (await getPage(PATH, { query: { ...of, endedAfter, limit: 1, ...query } }, signal)).total;
   const [broken, rejected, ended] = await Promise.all([
     total({ status: ["failed"], exceptError: ["REJECTED"] }),
     total({ status: ["failed"], error: ["REJECTED"] }),
@@ -50,17 +51,18 @@ export function useFailing(batch: { batch?: "none" }) {
       worst.map(([id]) => id),
     ],
     enabled: failed.data !== undefined,
-    queryFn: async () => {
+    queryFn: async ({ signal }) => {
       const rows = worst.map(async ([id, [latest]]): Promise<Failing> => {
         const of = latest as Execution;
         const isTemplate = of.templateId !== undefined;
         const counts = await counted(
           { ...(isTemplate ? { templateId: id } : { planId: id }), ...batch },
           endedAfter,
+          signal,
         );
         return { id, isTemplate, latest: of, ...counts };
       });
-      const [all, ...found] = await Promise.all([counted(batch, endedAfter), ...rows]);
+      const [all, ...found] = await Promise.all([counted(batch, endedAfter, signal), ...rows]);
       return { all, rows: found };
     },
     placeholderData: (before) => before,

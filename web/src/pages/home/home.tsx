@@ -13,7 +13,7 @@ import { locale } from "../../lib/texts";
 import { visible } from "../../lib/visible";
 import { useLive } from "../../live/live";
 import { useMay } from "../../session/session";
-import { Command, Empty, Failed, Loaded, Loading, PageFrame, Panel } from "../../ui/basics";
+import { Command, Empty, Loaded, PageFrame, Panel } from "../../ui/basics";
 import { RunExample } from "../../ui/example";
 import { Mark, Status } from "../../ui/status";
 import { Ago } from "../../ui/time";
@@ -207,45 +207,45 @@ function FailingTemplates() {
         </Link>
       }
     >
-      {error ? (
-        <Failed error={error} retry={() => void failed.refetch()} />
-      ) : !found ? (
-        <Loading lines={2} />
-      ) : found.rows.length === 0 ? (
-        <p className="home-none">
-          <Mark tone="good" icon="check">
-            <Trans>
-              No execution failed.
-              <FailedTasks batch={batch} />
-            </Trans>
-          </Mark>
-        </p>
-      ) : (
-        <>
-          <p className="home-pad">
-            <Sums {...found.all} of={{ ...batch }} />
-          </p>
-          <ul className="home-list">
-            {found.rows.map((row) => (
-              <li key={row.id}>
-                <span className="home-failing">
-                  <Link href={failedHref({ ...ofRow(row), ...batch })} className="cut">
-                    {visible(nameOf(row.latest))}
-                  </Link>
-                  <Link href={`/executions/${row.latest.id}`} className="cut faint small">
-                    {row.latest.error?.stepId && `${row.latest.error.stepId}: `}
-                    {visible(row.latest.error?.message ?? "")}
-                  </Link>
-                </span>
-                <Sums {...row} of={{ ...ofRow(row), ...batch }} />
-                <span className="num home-figure soft">
-                  <Ago at={row.latest.completedAt ?? row.latest.startedAt} plain />
-                </span>
-              </li>
-            ))}
-          </ul>
-        </>
-      )}
+      <Loaded query={{ data: found, error, refetch: failed.refetch }} lines={2}>
+        {(found) =>
+          found.rows.length === 0 ? (
+            <p className="home-none">
+              <Mark tone="good" icon="check">
+                <Trans>
+                  No execution failed.
+                  <FailedTasks batch={batch} />
+                </Trans>
+              </Mark>
+            </p>
+          ) : (
+            <>
+              <p className="home-pad">
+                <Sums {...found.all} of={{ ...batch }} />
+              </p>
+              <ul className="home-list">
+                {found.rows.map((row) => (
+                  <li key={row.id}>
+                    <span className="home-failing">
+                      <Link href={failedHref({ ...ofRow(row), ...batch })} className="cut">
+                        {visible(nameOf(row.latest))}
+                      </Link>
+                      <Link href={`/executions/${row.latest.id}`} className="cut faint small">
+                        {row.latest.error?.stepId && `${row.latest.error.stepId}: `}
+                        {visible(row.latest.error?.message ?? "")}
+                      </Link>
+                    </span>
+                    <Sums {...row} of={{ ...ofRow(row), ...batch }} />
+                    <span className="num home-figure soft">
+                      <Ago at={row.latest.completedAt ?? row.latest.startedAt} plain />
+                    </span>
+                  </li>
+                ))}
+              </ul>
+            </>
+          )
+        }
+      </Loaded>
     </Panel>
   );
 }

@@ -1,9 +1,8 @@
 /** Tasks that ended today and on the six days before, with their cost, by the day of the reader. */
-import { useQuery, useQueryClient } from "@tanstack/react-query";
-import { useRef } from "react";
+import { type UseQueryResult, useQueries } from "@tanstack/react-query";
 import { ApiError, get, getPage } from "../../api/client";
-import { dateOf, lastDays, spanOf } from "../../lib/span";
-import { useLive } from "../../live/live";
+import { lastDays, spanOf } from "../../lib/span";
+import { useAgain } from "../../live/again";
 
 export type Day = {
   /** 2026-11-28, of the reader. */
@@ -21,10 +20,10 @@ const AGAIN = 5_000;
 /** Rows of batches are left out, or not. */
 type Batch = { batch?: "none" };
 
-async function cost(date: string): Promise<Pick<Day, "cost" | "priceUnknown">> {
+async function cost(date: string, signal: AbortSignal): Promise<Pick<Day, "cost" | "priceUnknown">> {
   const { after: from, before: to } = spanOf(date);
   try {
-    const { total } = await get("/api/usage", { query: { groupBy: "model", from, to } });
+    const { total } = await get("/api/usage", { query: { groupBy: "model", from, to } }, signal);
     return { cost: total.totalCost, priceUnknown: total.priceUnknown };
   } catch (error) {
     if (error instanceof ApiError && error.status === 400) return {};
@@ -32,42 +31,42 @@ async function cost(date: string): Promise<Pick<Day, "cost" | "priceUnknown">> {
   }
 }
 
-async function dayOf(date: string, batch: Batch): Promise<Day> {
+async function dayOf(date: string, batch: Batch, signal: AbortSignal): Promise<Day> {
   const { after: endedAfter, before: endedBefore } = spanOf(date);
-  const total = async (status: "completed" | "failed" | "rejected") =>
-    (
-      await getPage("/api/tasks", {
-        query: { status: [status], endedAfter, endedBefore, limit: 1, ...batch },
-      })
-    ).total;
+  const total = async (status: "completed" | "failed" | "rejected") => {
+    const query = { status: [status], endedAfter, endedBefore, limit: 1, ...batch };
+    return (await getPage("/api/tasks", { query }, signal)).total;
+  };
   const [completed, failed, rejected, spent] = await Promise.all([
     total("completed"),
     total("failed"),
     total("rejected"),
-    cost(date),
+    cost(date, signal),
   ]);
   return { date, completed, failed, rejected, ...spent };
 }
 
-/** The oldest day first. Today is counted again when tasks end, at most every five seconds. */
+/**
+ * The oldest day first. Today is counted again when tasks end, at most every five seconds and never twice at a time;
+ * at midnight every day is.
+ */
 export function useWeek(batch: Batch) {
-  const key = ["home", "week", batch];
-  const client = useQueryClient();
-  const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
-  const again = () => {
-    timer.current ??= setTimeout(async () => {
-      timer.current = undefined;
-      const known = client.getQueryData<Day[]>(key);
-      const last = known?.at(-1);
-      if (!known || !last || last.date !== dateOf(Date.now()))
-        return client.invalidateQueries({ queryKey: key });
-      const now = await dayOf(last.date, batch).catch(() => last);
-      client.setQueryData(key, known.with(-1, now));
-    }, AGAIN);
-  };
-  useLive(["task.completed", "task.failed", "task.rejected"], undefined, again, again);
-  return useQuery({
-    queryKey: key,
-    queryFn: () => Promise.all(lastDays(7).map((date) => dayOf(date, batch))),
+  const dates = lastDays(7);
+  const today = dates.at(-1);
+  const isToday = ([page, what, date]: readonly unknown[]) =>
+    page === "home" && what === "day" && date === today;
+  useAgain(["task.completed", "task.failed", "task.rejected"], isToday, AGAIN);
+  return useQueries({
+    queries: dates.map((date) => ({
+      queryKey: ["home", "day", date, { today, ...batch }],
+      queryFn: ({ signal }: { signal: AbortSignal }) => dayOf(date, batch, signal),
+    })),
+    combine: together,
   });
 }
+
+const together = (days: UseQueryResult<Day>[]) => ({
+  data: days.every(({ data }) => data) ? days.map(({ data }) => data as Day) : undefined,
+  error: days.find(({ error }) => error)?.error ?? null,
+  refetch: () => Promise.all(days.map(({ refetch }) => refetch())),
+});

@@ -10,7 +10,7 @@ import { count, percent } from "../../lib/format";
 import { runsModel } from "../../lib/serves";
 import { visible } from "../../lib/visible";
 import { useMay } from "../../session/session";
-import { Button, Empty, Failed, Field, Loading, PageFrame, Panel } from "../../ui/basics";
+import { Button, Empty, Failed, Field, Loaded, Loading, PageFrame, Panel } from "../../ui/basics";
 import { ClosedModel, isClosed } from "../../ui/closed-model";
 import { Dialog } from "../../ui/dialog";
 import { Scroll } from "../../ui/sized";
@@ -221,32 +221,32 @@ function Fallbacks({ of }: { of: Model }) {
         </span>
       }
     >
-      {read.error && !read.data ? (
-        <Failed error={read.error} retry={() => void read.refetch()} />
-      ) : !read.data ? (
-        <Loading lines={2} />
-      ) : found.length === 0 ? (
-        <p className="pad soft">
-          <Trans>None went on to another model.</Trans>
-        </p>
-      ) : (
-        <>
-          <ul className="pad">
-            {found.map(({ to, reason, tasks }) => (
-              <li key={`${to} ${reason}`}>
-                <Plural value={tasks} one="# task went on to" other="# tasks went on to" />{" "}
-                <Link translate="no" href={`/models?model=${encodeURIComponent(to)}`}>
-                  {to}
-                </Link>
-                : <span data-tip={reason}>{REASONS[reason] ?? reason}</span>
-              </li>
-            ))}
-          </ul>
-          <p className="pad small soft">
-            <Trans>{percent(all / looked)} of them.</Trans>
-          </p>
-        </>
-      )}
+      <Loaded query={read} lines={2}>
+        {() =>
+          found.length === 0 ? (
+            <p className="pad soft">
+              <Trans>None went on to another model.</Trans>
+            </p>
+          ) : (
+            <>
+              <ul className="pad">
+                {found.map(({ to, reason, tasks }) => (
+                  <li key={`${to} ${reason}`}>
+                    <Plural value={tasks} one="# task went on to" other="# tasks went on to" />{" "}
+                    <Link translate="no" href={`/models?model=${encodeURIComponent(to)}`}>
+                      {to}
+                    </Link>
+                    : <span data-tip={reason}>{REASONS[reason] ?? reason}</span>
+                  </li>
+                ))}
+              </ul>
+              <p className="pad small soft">
+                <Trans>{percent(all / looked)} of them.</Trans>
+              </p>
+            </>
+          )
+        }
+      </Loaded>
     </Panel>
   );
 }

@@ -8,11 +8,12 @@ import { useParams } from "../../lib/search";
 import { useAgain } from "../../live/again";
 import { useLive } from "../../live/live";
 import { useMay } from "../../session/session";
-import { Empty, Failed, Loading, PageFrame, Panel } from "../../ui/basics";
+import { Empty, PageFrame, Panel } from "../../ui/basics";
 import { isClosed } from "../../ui/closed-model";
-import { Scroll, Sized } from "../../ui/sized";
+import { Listed } from "../../ui/listed";
+import { Scroll } from "../../ui/sized";
 import { Mark } from "../../ui/status";
-import { type Column, Table } from "../../ui/table";
+import type { Column } from "../../ui/table";
 import { Ago } from "../../ui/time";
 import { type Gauge, gaugesOf, type Model, perMillion } from "./figures";
 import { Meter } from "./meter";
@@ -33,7 +34,7 @@ export default function Models() {
 const hrefOf = ({ name }: Model) => `/models?model=${encodeURIComponent(name)}`;
 
 function All() {
-  const { rows, total, more, data, error, refetch } = useRows("/api/models");
+  const list = useRows("/api/models");
   const columns: Column<Model>[] = [
     {
       id: "name",
@@ -68,42 +69,34 @@ function All() {
     <PageFrame
       title={t`Models`}
       actions={
-        data && (
+        list.data && (
           <span className="soft">
-            <Plural value={total} one="# model" other="# models" />
+            <Plural value={list.total} one="# model" other="# models" />
           </span>
         )
       }
     >
-      {error && !data ? (
-        <Failed error={error} retry={() => void refetch()} />
-      ) : !data ? (
-        <Loading />
-      ) : total === 0 ? (
-        <Empty
-          title={t`No model is known`}
-          action={
-            <Link className="button" href="/docs/how-to/workers">
-              <Trans>How to run workers</Trans>
-            </Link>
-          }
-        >
-          <Trans>A model is listed once a worker announces it by its name, or once it has limits.</Trans>
-        </Empty>
-      ) : (
-        <Sized rows={rows.length}>
-          <Table
-            label={t`Models`}
-            rows={rows}
-            total={total}
-            more={more}
-            keyOf={(model) => model.name}
-            href={hrefOf}
-            columns={columns}
-          />
-        </Sized>
-      )}
-      <Unpriced models={rows} />
+      <Listed
+        list={list}
+        empty={
+          <Empty
+            title={t`No model is known`}
+            action={
+              <Link className="button" href="/docs/how-to/workers">
+                <Trans>How to run workers</Trans>
+              </Link>
+            }
+          >
+            <Trans>A model is listed once a worker announces it by its name, or once it has limits.</Trans>
+          </Empty>
+        }
+        sized={1}
+        label={t`Models`}
+        keyOf={(model) => model.name}
+        href={hrefOf}
+        columns={columns}
+      />
+      <Unpriced models={list.rows} />
     </PageFrame>
   );
 }

@@ -9,10 +9,11 @@ import { count } from "../../lib/format";
 import { useParams } from "../../lib/search";
 import { visible } from "../../lib/visible";
 import { useMay } from "../../session/session";
-import { Button, Empty, Failed, Loaded, Loading, PageFrame, Panel } from "../../ui/basics";
+import { Button, Empty, Loaded, Loading, PageFrame, Panel } from "../../ui/basics";
 import { FilterBar, without } from "../../ui/chips";
 import { RunExample } from "../../ui/example";
-import { type Column, Table } from "../../ui/table";
+import { Listed } from "../../ui/listed";
+import type { Column } from "../../ui/table";
 import { Tabs } from "../../ui/tabs";
 import { Ago } from "../../ui/time";
 import { Run } from "../definition/run";
@@ -127,47 +128,42 @@ function List() {
         <span className="faint">{list.data ? t`${count(list.total)} found` : ""}</span>
       </div>
       <FilterBar page="plans" names={NAMES} set={set} />
-      {list.error ? (
-        <Failed error={list.error} retry={() => void list.refetch()} />
-      ) : !list.data ? (
-        <Loading />
-      ) : list.rows.length === 0 ? (
-        search || tags ? (
-          <Empty title={t`No plan matches`}>
-            <Button onClick={() => set(without(NAMES))}>
-              <Trans>Show all</Trans>
-            </Button>
-          </Empty>
-        ) : (
-          <Empty
-            title={t`There is no plan yet`}
-            command="callboard templates deploy contract-review-v1 --sample"
-            needs="templates: deploy"
-            action={
-              may("templates: deploy") && (
-                <div className="row wrap">
-                  <RunExample of="execution" />
-                  <Link className="button" href="/templates">
-                    <Trans>Deploy a template</Trans>
-                  </Link>
-                </div>
-              )
-            }
-          >
-            <Trans>A plan is a graph of steps. Each deploy of a template makes one; or write your own.</Trans>
-          </Empty>
-        )
-      ) : (
-        <Table
-          label={t`Plans`}
-          rows={list.rows}
-          total={list.total}
-          more={list.more}
-          keyOf={(row) => row.id}
-          href={(row) => `/plans/${row.id}`}
-          columns={COLUMNS}
-        />
-      )}
+      <Listed
+        list={list}
+        empty={
+          search || tags ? (
+            <Empty title={t`No plan matches`}>
+              <Button onClick={() => set(without(NAMES))}>
+                <Trans>Show all</Trans>
+              </Button>
+            </Empty>
+          ) : (
+            <Empty
+              title={t`There is no plan yet`}
+              command="callboard templates deploy contract-review-v1 --sample"
+              needs="templates: deploy"
+              action={
+                may("templates: deploy") && (
+                  <div className="row wrap">
+                    <RunExample of="execution" />
+                    <Link className="button" href="/templates">
+                      <Trans>Deploy a template</Trans>
+                    </Link>
+                  </div>
+                )
+              }
+            >
+              <Trans>
+                A plan is a graph of steps. Each deploy of a template makes one; or write your own.
+              </Trans>
+            </Empty>
+          )
+        }
+        label={t`Plans`}
+        keyOf={(row) => row.id}
+        href={(row) => `/plans/${row.id}`}
+        columns={COLUMNS}
+      />
     </PageFrame>
   );
 }

@@ -9,11 +9,12 @@ import { count } from "../../lib/format";
 import { project } from "../../lib/project";
 import { useLive } from "../../live/live";
 import { useMay } from "../../session/session";
-import { Button, Empty, Failed, Field, Loading, PageFrame } from "../../ui/basics";
+import { Button, Empty, Failed, Field, PageFrame } from "../../ui/basics";
 import { Dialog } from "../../ui/dialog";
 import { RunExample } from "../../ui/example";
+import { Listed } from "../../ui/listed";
 import { Mark, Status } from "../../ui/status";
-import { type Column, Table } from "../../ui/table";
+import type { Column } from "../../ui/table";
 import { Ago } from "../../ui/time";
 import { toast, toastError } from "../../ui/toast";
 import { PauseAll } from "./pause-all";
@@ -90,22 +91,22 @@ export default function QueuesPage() {
         </>
       }
     >
-      {read.error && !read.data ? (
-        <Failed error={read.error} retry={() => void read.refetch()} />
-      ) : !read.data ? (
-        <Loading />
-      ) : read.data.length === 0 ? (
-        <Empty
-          title={t`No queue is in use`}
-          command={'callboard tasks submit "Say hello." --queue default'}
-          needs="tasks: create"
-          action={<RunExample of="task" />}
-        >
-          <Trans>A queue exists as soon as a task or a worker names it.</Trans>
-        </Empty>
-      ) : (
-        <Table label={t`Queues`} rows={read.data} keyOf={(queue) => queue.name} columns={columns} />
-      )}
+      <Listed
+        label={t`Queues`}
+        list={{ ...read, rows: read.data }}
+        keyOf={(queue) => queue.name}
+        columns={columns}
+        empty={
+          <Empty
+            title={t`No queue is in use`}
+            command={'callboard tasks submit "Say hello." --queue default'}
+            needs="tasks: create"
+            action={<RunExample of="task" />}
+          >
+            <Trans>A queue exists as soon as a task or a worker names it.</Trans>
+          </Empty>
+        }
+      />
       {limited && (
         <Limits
           queue={limited}

@@ -10,10 +10,11 @@ import { useParams } from "../../lib/search";
 import { visible } from "../../lib/visible";
 import { useLive } from "../../live/live";
 import { useWho } from "../../session/session";
-import { Button, Empty, Failed, Loading, PageFrame } from "../../ui/basics";
+import { Button, Empty, PageFrame } from "../../ui/basics";
 import { FilterBar, without } from "../../ui/chips";
+import { Listed } from "../../ui/listed";
 import { Status } from "../../ui/status";
-import { type Column, Table } from "../../ui/table";
+import type { Column } from "../../ui/table";
 import { Ago } from "../../ui/time";
 import { matches } from "./select";
 
@@ -142,36 +143,34 @@ export default function DecidedList() {
         </span>
       </div>
       <FilterBar page="review/decided" names={NAMES} set={setParams} words={WORDS} />
-      {list.error ? (
-        <Failed error={list.error} retry={() => void list.refetch()} />
-      ) : !list.data ? (
-        <Loading />
-      ) : found.length === 0 && named.isFetching ? (
-        <Loading />
-      ) : found.length === 0 ? (
-        <Empty
-          title={t`Nothing matches`}
-          action={
-            <Button onClick={() => setParams(without(NAMES))}>
-              <Trans>Clear the filters</Trans>
-            </Button>
-          }
-        >
-          {total > SEARCHED
-            ? t`Titles, tags, keys and ids of all decisions were searched, and the texts of the latest ${SEARCHED}.`
-            : t`No decision is like that.`}
-        </Empty>
-      ) : (
-        <Table
-          label={t`Decided outputs`}
-          rows={found}
-          total={text ? found.length : total}
-          more={text ? named.more : more}
-          keyOf={(item) => item.taskId}
-          href={(item) => `/review/${item.taskId}`}
-          columns={columns}
-        />
-      )}
+      <Listed
+        label={t`Decided outputs`}
+        list={{
+          data: found.length === 0 && named.isFetching ? undefined : list.data,
+          error: list.error,
+          refetch: list.refetch,
+          rows: found,
+          total: text ? found.length : total,
+          more: text ? named.more : more,
+        }}
+        keyOf={(item) => item.taskId}
+        href={(item) => `/review/${item.taskId}`}
+        columns={columns}
+        empty={
+          <Empty
+            title={t`Nothing matches`}
+            action={
+              <Button onClick={() => setParams(without(NAMES))}>
+                <Trans>Clear the filters</Trans>
+              </Button>
+            }
+          >
+            {total > SEARCHED
+              ? t`Titles, tags, keys and ids of all decisions were searched, and the texts of the latest ${SEARCHED}.`
+              : t`No decision is like that.`}
+          </Empty>
+        }
+      />
     </PageFrame>
   );
 }

@@ -82,7 +82,7 @@ export function Facts({ item }: { item: Approval }) {
       <dt>
         <Trans>Due</Trans>
       </dt>
-      <dd>
+      <dd className="row">
         <Ago at={item.timeoutAt} /> <Extend item={item} />
       </dd>
       {item.tags.length > 0 && (

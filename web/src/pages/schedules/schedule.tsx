@@ -11,12 +11,11 @@ import { useNames } from "../../lib/people";
 import { visible } from "../../lib/visible";
 import { useLive } from "../../live/live";
 import { useMay } from "../../session/session";
-import { Button, Failed, Loaded, Loading, PageFrame, Panel } from "../../ui/basics";
+import { Button, Loaded, Loading, PageFrame, Panel } from "../../ui/basics";
 import { Confirm } from "../../ui/confirm";
-import { Sized } from "../../ui/sized";
-
+import { Listed } from "../../ui/listed";
 import { Mark, Status, State as Work } from "../../ui/status";
-import { type Column, Table } from "../../ui/table";
+import type { Column } from "../../ui/table";
 import { Ago } from "../../ui/time";
 import { toast, toastError } from "../../ui/toast";
 import { CATCH_UPS, changed, OVERLAPS, type Run, type Schedule, triggered, workOf } from "./read";
@@ -222,7 +221,7 @@ const WORDS: Record<string, React.ReactNode> = {
 };
 
 function Runs({ id, zone }: { id: string; zone: string }) {
-  const { rows, total, more, data, error, refetch } = useRows("/api/schedules/{id}/runs", { path: { id } });
+  const list = useRows("/api/schedules/{id}/runs", { path: { id } });
   const columns: Column<Run>[] = [
     {
       id: "at",
@@ -239,27 +238,19 @@ function Runs({ id, zone }: { id: string; zone: string }) {
     },
   ];
   return (
-    <Panel title={t`Runs`} actions={data && <span className="soft small">{count(total)}</span>}>
-      {error && !data ? (
-        <Failed error={error} retry={() => void refetch()} />
-      ) : !data ? (
-        <Loading />
-      ) : rows.length === 0 ? (
-        <p className="pad soft">
-          <Trans>None was due yet. The last 1,000 are kept here.</Trans>
-        </p>
-      ) : (
-        <Sized rows={rows.length * 1.4}>
-          <Table
-            label={t`Runs`}
-            rows={rows}
-            total={total}
-            more={more}
-            keyOf={(run) => `${run.scheduledAt} ${run.decidedAt} ${run.executionId ?? run.taskId ?? ""}`}
-            columns={columns}
-          />
-        </Sized>
-      )}
+    <Panel title={t`Runs`} actions={list.data && <span className="soft small">{count(list.total)}</span>}>
+      <Listed
+        list={list}
+        empty={
+          <p className="pad soft">
+            <Trans>None was due yet. The last 1,000 are kept here.</Trans>
+          </p>
+        }
+        sized={1.4}
+        label={t`Runs`}
+        keyOf={(run) => `${run.scheduledAt} ${run.decidedAt} ${run.executionId ?? run.taskId ?? ""}`}
+        columns={columns}
+      />
     </Panel>
   );
 }

@@ -8,10 +8,11 @@ import { visible } from "../../lib/visible";
 import { useAgain } from "../../live/again";
 import { useLive } from "../../live/live";
 import { useMay } from "../../session/session";
-import { Empty, Failed, Loading, PageFrame } from "../../ui/basics";
+import { Empty, PageFrame } from "../../ui/basics";
 import { FilterBar } from "../../ui/chips";
+import { Listed } from "../../ui/listed";
 import { Mark, Status } from "../../ui/status";
-import { type Column, Table } from "../../ui/table";
+import type { Column } from "../../ui/table";
 import { Ago } from "../../ui/time";
 import { type Schedule, stateOf, TOO_MANY, useFailures } from "./read";
 import { Both, Words } from "./times";
@@ -25,7 +26,7 @@ export default function Schedules() {
   const may = useMay();
   const state = params.get("state") ?? "";
   const query = state === "" ? undefined : { enabled: state === "active" };
-  const { rows, total, more, data, error, refetch } = useRows("/api/schedules", query && { query });
+  const list = useRows("/api/schedules", query && { query });
   const columns: Column<Schedule>[] = [
     {
       id: "name",
@@ -79,9 +80,9 @@ export default function Schedules() {
       fill
       actions={
         <>
-          {data && (
+          {list.data && (
             <span className="soft">
-              <Plural value={total} one="# schedule" other="# schedules" />
+              <Plural value={list.total} one="# schedule" other="# schedules" />
             </span>
           )}
           {may("schedules: manage") && (
@@ -105,23 +106,14 @@ export default function Schedules() {
         </select>
       </div>
       <FilterBar page="schedules" names={NAMES} set={set} />
-      {error && !data ? (
-        <Failed error={error} retry={() => void refetch()} />
-      ) : !data ? (
-        <Loading />
-      ) : total === 0 ? (
-        <Nothing isFiltered={state !== ""} />
-      ) : (
-        <Table
-          label={t`Schedules`}
-          rows={rows}
-          total={total}
-          more={more}
-          keyOf={(it) => it.id}
-          href={(it) => `/schedules/${it.id}`}
-          columns={columns}
-        />
-      )}
+      <Listed
+        list={list}
+        empty={<Nothing isFiltered={state !== ""} />}
+        label={t`Schedules`}
+        keyOf={(it) => it.id}
+        href={(it) => `/schedules/${it.id}`}
+        columns={columns}
+      />
     </PageFrame>
   );
 }

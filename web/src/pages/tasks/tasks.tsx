@@ -9,12 +9,13 @@ import { useParams } from "../../lib/search";
 import { visible } from "../../lib/visible";
 import { useLive } from "../../live/live";
 import { useMay } from "../../session/session";
-import { Button, Empty, Failed, Loading, PageFrame } from "../../ui/basics";
+import { Button, Empty, PageFrame } from "../../ui/basics";
 import { FilterBar } from "../../ui/chips";
 import { RunExample } from "../../ui/example";
 import { createdIn, endedIn, Filters, listOf, Since, States, TextFilter } from "../../ui/filters";
+import { Listed } from "../../ui/listed";
 import { lookOf, State } from "../../ui/status";
-import { type Column, Table } from "../../ui/table";
+import type { Column } from "../../ui/table";
 import { Tags } from "../../ui/tags";
 import { Ago, Lasted } from "../../ui/time";
 import { Bulk, type Target } from "./bulk";
@@ -62,7 +63,7 @@ export default function Tasks() {
   const [target, setTarget] = useState<Target>();
   const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
   const query = queryOf(params);
-  const { rows, total, more, data, error, refetch } = useRows("/api/tasks", { query });
+  const list = useRows("/api/tasks", { query });
   const isFiltered = NAMES.some((name) => params.has(name));
   const submits = params.get("submit") !== null;
   const change = (changes: Record<string, string | undefined>) => {
@@ -77,9 +78,9 @@ export default function Tasks() {
       fill
       actions={
         <>
-          {data && (
+          {list.data && (
             <span className="soft executions-total">
-              <Plural value={total} one="# task" other="# tasks" />
+              <Plural value={list.total} one="# task" other="# tasks" />
             </span>
           )}
           {chosen.size > 0 ? (
@@ -139,25 +140,16 @@ export default function Tasks() {
         </select>
       </Filters>
       <FilterBar page="tasks" names={NAMES} set={change} />
-      {error && !data ? (
-        <Failed error={error} retry={() => void refetch()} />
-      ) : !data ? (
-        <Loading />
-      ) : total === 0 ? (
-        <Nothing isFiltered={isFiltered} submit={() => set({ submit: "1" })} />
-      ) : (
-        <Table
-          label={t`Tasks`}
-          rows={rows}
-          total={total}
-          more={more}
-          keyOf={(task) => task.id}
-          href={(task) => `/tasks/${task.id}`}
-          nameOf={(task) => tail(task.id)}
-          selection={may("tasks: cancel") ? { chosen, set: setChosen } : undefined}
-          columns={COLUMNS}
-        />
-      )}
+      <Listed
+        list={list}
+        empty={<Nothing isFiltered={isFiltered} submit={() => set({ submit: "1" })} />}
+        label={t`Tasks`}
+        keyOf={(task) => task.id}
+        href={(task) => `/tasks/${task.id}`}
+        nameOf={(task) => tail(task.id)}
+        selection={may("tasks: cancel") ? { chosen, set: setChosen } : undefined}
+        columns={COLUMNS}
+      />
       {target && (
         <Bulk
           target={target}

@@ -9,10 +9,11 @@ import { count, duration, money } from "../../lib/format";
 import { useParams } from "../../lib/search";
 import { visible } from "../../lib/visible";
 import { useMay } from "../../session/session";
-import { Button, Empty, Failed, Loading, PageFrame } from "../../ui/basics";
+import { Button, Empty, Loading, PageFrame } from "../../ui/basics";
 import { FilterBar, without } from "../../ui/chips";
+import { Listed } from "../../ui/listed";
 import { Published } from "../../ui/published";
-import { type Column, Table } from "../../ui/table";
+import type { Column } from "../../ui/table";
 import { Search } from "../definition/search";
 import { STARTER } from "./starter";
 import { VISIBILITIES, visibilityOf } from "./visibility";
@@ -186,29 +187,22 @@ function List() {
         <span className="faint">{list.data ? t`${count(list.total)} found` : ""}</span>
       </div>
       <FilterBar page="templates" names={NAMES} set={set} words={WORDS} />
-      {list.error ? (
-        <Failed error={list.error} retry={() => void list.refetch()} />
-      ) : !list.data ? (
-        <Loading />
-      ) : list.rows.length === 0 ? (
-        <Empty title={isFiltered ? t`No template matches` : t`No template is visible to you`}>
-          {isFiltered && (
-            <Button onClick={() => set(without(NAMES))}>
-              <Trans>Show all</Trans>
-            </Button>
-          )}
-        </Empty>
-      ) : (
-        <Table
-          label={t`Templates`}
-          rows={list.rows}
-          total={list.total}
-          more={list.more}
-          keyOf={(row) => row.id}
-          href={(row) => `/templates/${row.id}`}
-          columns={COLUMNS}
-        />
-      )}
+      <Listed
+        list={list}
+        empty={
+          <Empty title={isFiltered ? t`No template matches` : t`No template is visible to you`}>
+            {isFiltered && (
+              <Button onClick={() => set(without(NAMES))}>
+                <Trans>Show all</Trans>
+              </Button>
+            )}
+          </Empty>
+        }
+        label={t`Templates`}
+        keyOf={(row) => row.id}
+        href={(row) => `/templates/${row.id}`}
+        columns={COLUMNS}
+      />
     </PageFrame>
   );
 }

@@ -10,12 +10,12 @@ import { count, tail } from "../../lib/format";
 import { useParams } from "../../lib/search";
 import { useLive } from "../../live/live";
 import { useMay } from "../../session/session";
-import { Button, Empty, Failed, Loading, PageFrame, Panel } from "../../ui/basics";
+import { Button, Empty, PageFrame, Panel } from "../../ui/basics";
 import { ClosedModel, isClosed } from "../../ui/closed-model";
 import { Dialog } from "../../ui/dialog";
-import { Sized } from "../../ui/sized";
+import { Listed } from "../../ui/listed";
 import { Status } from "../../ui/status";
-import { type Column, Table } from "../../ui/table";
+import type { Column } from "../../ui/table";
 import { Ago, Lasted } from "../../ui/time";
 import { toast, toastError } from "../../ui/toast";
 import "./workers.css";
@@ -135,46 +135,40 @@ export default function Workers() {
       }
     >
       {may("models: read") && <Paused />}
-      {workers.error && !workers.data ? (
-        <Failed error={workers.error} retry={() => void workers.refetch()} />
-      ) : !workers.data ? (
-        <Loading />
-      ) : workers.rows.length === 0 ? (
-        <Empty
-          title={t`No worker is connected`}
-          command={`callboard worker --server ${window.location.origin} --key-file worker.key --provider openai --base-url http://127.0.0.1:11434/v1`}
-          needs="auth: manage keys"
-          action={
-            <span className="row wrap">
-              {may("auth: manage keys") && (
-                <Link className="button" href="/admin/keys">
-                  <Trans>Make a key of role worker</Trans>
-                </Link>
-              )}
-              <Link className="button" href="/docs/how-to/workers">
-                <Trans>How to run workers</Trans>
-              </Link>
-            </span>
-          }
-        >
-          <Trans>
-            Tasks wait until a worker takes them. A worker runs where it reaches the model; it needs a key of
-            its own.
-          </Trans>
-        </Empty>
-      ) : (
-        <Sized rows={shown.length}>
-          <Table
-            label={t`Workers`}
-            rows={shown}
-            total={state ? shown.length : workers.total}
-            more={workers.more}
-            keyOf={(worker) => worker.id}
-            current={chosen}
-            columns={columns}
-          />
-        </Sized>
-      )}
+      <Listed
+        label={t`Workers`}
+        list={{ ...workers, rows: shown, total: state ? shown.length : workers.total }}
+        keyOf={(worker) => worker.id}
+        current={chosen}
+        columns={columns}
+        sized={1}
+        empty={
+          workers.rows.length === 0 && (
+            <Empty
+              title={t`No worker is connected`}
+              command={`callboard worker --server ${window.location.origin} --key-file worker.key --provider openai --base-url http://127.0.0.1:11434/v1`}
+              needs="auth: manage keys"
+              action={
+                <span className="row wrap">
+                  {may("auth: manage keys") && (
+                    <Link className="button" href="/admin/keys">
+                      <Trans>Make a key of role worker</Trans>
+                    </Link>
+                  )}
+                  <Link className="button" href="/docs/how-to/workers">
+                    <Trans>How to run workers</Trans>
+                  </Link>
+                </span>
+              }
+            >
+              <Trans>
+                Tasks wait until a worker takes them. A worker runs where it reaches the model; it needs a key
+                of its own.
+              </Trans>
+            </Empty>
+          )
+        }
+      />
       {workers.rows.length > 0 && may("tasks: read") && (
         <Running worker={chosen} workers={workers.rows} onAll={() => set({ worker: undefined })} />
       )}
@@ -296,23 +290,17 @@ function Running({ worker, workers, onAll }: { worker?: string; workers: Worker[
         </>
       }
     >
-      {tasks.error && !tasks.data ? (
-        <Failed error={tasks.error} retry={() => void tasks.refetch()} />
-      ) : rows.length === 0 ? (
-        <p className="workers-none soft">{isPart ? t`None of those that are loaded.` : t`Nothing runs.`}</p>
-      ) : (
-        <Sized rows={rows.length}>
-          <Table
-            label={t`Running tasks`}
-            rows={rows}
-            total={worker ? undefined : tasks.total}
-            more={tasks.more}
-            keyOf={(task) => task.id}
-            href={(task) => `/tasks/${task.id}`}
-            columns={columns}
-          />
-        </Sized>
-      )}
+      <Listed
+        label={t`Running tasks`}
+        list={{ ...tasks, rows, total: worker ? undefined : tasks.total }}
+        keyOf={(task) => task.id}
+        href={(task) => `/tasks/${task.id}`}
+        columns={columns}
+        sized={1}
+        empty={
+          <p className="workers-none soft">{isPart ? t`None of those that are loaded.` : t`Nothing runs.`}</p>
+        }
+      />
       {isPart && (
         <p className="workers-none small soft">
           <Trans>
