@@ -106,10 +106,10 @@ request! {
         queue = optional("queue", queue()),
         /// The ids of the steps that must complete first.
         depends_on = default_shown("dependsOn", step_ids()),
-        /// The condition of the step, in CEL; without one it runs.
-        condition = optional("condition", text(1..=condition::MAX_LENGTH)),
         /// True holds its output for review; by default false.
         requires_approval = default_shown("requiresApproval", rule::flag()),
+        /// The condition of the step, in CEL; without one it runs.
+        condition = optional("condition", text(1..=condition::MAX_LENGTH)),
         /// The texts that a reviewer of its output sees beside it. Not for a wait.
         review = optional("review", rule::object::<ReviewSource>()),
         /// The time limit of one attempt, in milliseconds, by default 300000; or of a wait, by default none.

@@ -4743,10 +4743,10 @@ export interface components {
             queue?: string;
             /** @description The ids of the steps that must complete first. */
             dependsOn: string[];
-            /** @description The condition of the step, in CEL; without one it runs. */
-            condition?: string;
             /** @description True holds its output for review; by default false. */
             requiresApproval: boolean;
+            /** @description The condition of the step, in CEL; without one it runs. */
+            condition?: string;
             /** @description The texts that a reviewer of its output sees beside it. Not for a wait. */
             review?: components["schemas"]["StepReview"];
             /** @description The time limit of one attempt, in milliseconds, by default 300000; or of a wait, by default none. */
@@ -6622,10 +6622,10 @@ export interface components {
             queue?: string | null;
             /** @description The ids of the steps that must complete first. */
             dependsOn?: string[] | null;
-            /** @description The condition of the step, in CEL; without one it runs. */
-            condition?: string | null;
             /** @description True holds its output for review; by default false. */
             requiresApproval?: boolean | null;
+            /** @description The condition of the step, in CEL; without one it runs. */
+            condition?: string | null;
             /** @description The texts that a reviewer of its output sees beside it. Not for a wait. */
             review?: components["schemas"]["StepReviewRequest"] | null;
             /** @description The time limit of one attempt, in milliseconds, by default 300000; or of a wait, by default none. */

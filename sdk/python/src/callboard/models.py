@@ -3306,10 +3306,10 @@ class StepRequest(Base):
     """The queue; by default `default`."""
     depends_on: Annotated[list[str] | None, Field(max_length=500)] = None
     """The ids of the steps that must complete first."""
-    condition: Annotated[str | None, Field(max_length=1024, min_length=1)] = None
-    """The condition of the step, in CEL; without one it runs."""
     requires_approval: bool | None = None
     """True holds its output for review; by default false."""
+    condition: Annotated[str | None, Field(max_length=1024, min_length=1)] = None
+    """The condition of the step, in CEL; without one it runs."""
     review: StepReviewRequest | None = None
     """The texts that a reviewer of its output sees beside it. Not for a wait."""
     timeout_ms: Annotated[int | None, Field(ge=1, le=86400000)] = None
@@ -3587,10 +3587,10 @@ class Step(Base):
     """The queue; by default `default`."""
     depends_on: list[str]
     """The ids of the steps that must complete first."""
-    condition: str | None = None
-    """The condition of the step, in CEL; without one it runs."""
     requires_approval: bool
     """True holds its output for review; by default false."""
+    condition: str | None = None
+    """The condition of the step, in CEL; without one it runs."""
     review: StepReview | None = None
     """The texts that a reviewer of its output sees beside it. Not for a wait."""
     timeout_ms: int | None = None

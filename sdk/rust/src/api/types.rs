@@ -7098,12 +7098,12 @@ pub struct Step {
     /// The ids of the steps that must complete first.
     #[serde(rename = "dependsOn")]
     pub depends_on: Vec<String>,
-    /// The condition of the step, in CEL; without one it runs.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub condition: Option<String>,
     /// True holds its output for review; by default false.
     #[serde(rename = "requiresApproval")]
     pub requires_approval: bool,
+    /// The condition of the step, in CEL; without one it runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub condition: Option<String>,
     /// The texts that a reviewer of its output sees beside it. Not for a wait.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub review: Option<StepReview>,
@@ -7227,12 +7227,12 @@ pub struct StepRequest {
     /// The ids of the steps that must complete first.
     #[serde(rename = "dependsOn", default, skip_serializing_if = "Option::is_none")]
     pub depends_on: Option<Vec<String>>,
-    /// The condition of the step, in CEL; without one it runs.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub condition: Option<String>,
     /// True holds its output for review; by default false.
     #[serde(rename = "requiresApproval", default, skip_serializing_if = "Option::is_none")]
     pub requires_approval: Option<bool>,
+    /// The condition of the step, in CEL; without one it runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub condition: Option<String>,
     /// The texts that a reviewer of its output sees beside it. Not for a wait.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub review: Option<StepReviewRequest>,
@@ -7335,8 +7335,8 @@ impl StepRequest {
             model: None,
             queue: None,
             depends_on: None,
-            condition: None,
             requires_approval: None,
+            condition: None,
             review: None,
             timeout_ms: None,
             retry: None,
@@ -7438,17 +7438,17 @@ impl StepRequest {
         self
     }
 
-    /// The condition of the step, in CEL; without one it runs.
-    #[must_use]
-    pub fn condition(mut self, value: impl Into<String>) -> Self {
-        self.condition = Some(value.into());
-        self
-    }
-
     /// True holds its output for review; by default false.
     #[must_use]
     pub fn requires_approval(mut self, value: bool) -> Self {
         self.requires_approval = Some(value);
+        self
+    }
+
+    /// The condition of the step, in CEL; without one it runs.
+    #[must_use]
+    pub fn condition(mut self, value: impl Into<String>) -> Self {
+        self.condition = Some(value.into());
         self
     }
 
