@@ -339,7 +339,7 @@ fn form_of(answer: &str) -> String {
             Value::Object(members) => members.values_mut().for_each(without_values),
             Value::Array(items) => items.iter_mut().for_each(without_values),
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
-                *value = Value::Null
+                *value = Value::Null;
             }
         }
     }
