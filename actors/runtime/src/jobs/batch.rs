@@ -244,7 +244,6 @@ impl Activation<BatchItem> {
                 self.become_(Status::Paused, Some(why), Some(EventName::BatchPaused)).await?;
                 break;
             }
-            self.node.shard(self.address.batch.partition()).give_way().await;
             let room = self.room().await?;
             if room == 0 || !self.start_some(room.min(TOGETHER)).await? {
                 break;
