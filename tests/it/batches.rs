@@ -342,6 +342,27 @@ async fn a_retry_runs_failed_rows_anew_within_the_batch_and_keeps_good_steps() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cancellation_does_not_wait_for_rows_that_start_as_quickly_as_others_end() {
+    const ROWS: usize = 4_000;
+    let server = Server::with(&[("LIMITS_ENTERPRISE__REQUESTS_PER_MINUTE", "1000000")]);
+    let (operator, worker_key) = (server.key("operator").await, server.key("worker").await);
+    let client = Client::new(&server.url, &operator);
+    let template = published(&client).await;
+    let query = format!("templateId={template}&keyColumn=id&concurrency=1000");
+    let made = upload(&client, &query, "text/csv", &csv(ROWS)).await.expect(201);
+    let id = made["id"].as_str().expect("an id").to_owned();
+    let calls = Calls::default();
+    let count = || calls.lock().expect("no panic").len();
+    let working =
+        work(FakeWorker::connect_to(&server.url, &worker_key, 200).await, &calls, |_| false);
+    until("some are answered", async || count() >= 200).await;
+    client.post(&format!("/api/batches/{id}/cancel"), &json!({})).await.expect_ok();
+    assert!(count() < ROWS - 1_000, "{} rows were answered before", count());
+    ended(&client, &id, "cancelled").await;
+    working.abort();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_thousand_rows_run_once_each_over_kills_of_upload_run_and_retry() {
     const ROWS: usize = 2_000;
     let mut server = Server::with(&[

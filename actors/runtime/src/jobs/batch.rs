@@ -64,6 +64,8 @@ struct Loaded {
     changed: bool,
     /// True while a [`Message::Tick`] is on its way.
     ticking: bool,
+    /// True while a [`Message::Next`] is on its way, which starts rows for all that come before it.
+    goes_on: bool,
 }
 
 impl Loaded {
@@ -107,6 +109,11 @@ impl Item for BatchItem {
             Message::Retry(retry, reply) => held.retry(&retry, reply).await?,
             Message::Delete(reply) => held.delete(reply).await?,
             Message::Tick => return held.tick().await,
+            Message::Next => {
+                if let Some(own) = &mut held.item.0 {
+                    own.goes_on = false;
+                }
+            }
         }
         held.advance().await
     }
@@ -116,7 +123,7 @@ impl Item for BatchItem {
     }
 
     fn is_counted(message: &Message) -> bool {
-        !matches!(message, Message::Tick)
+        !matches!(message, Message::Tick | Message::Next)
     }
 }
 
@@ -192,7 +199,8 @@ impl Activation<BatchItem> {
         }
         let ticking = self.item.0.as_ref().is_some_and(|own| own.ticking);
         let (known, source, changed) = (None, None, true);
-        let loaded = Loaded { batch, waiting, followers, known, source, changed, ticking };
+        let goes_on = self.item.0.as_ref().is_some_and(|own| own.goes_on);
+        let loaded = Loaded { batch, waiting, followers, known, source, changed, ticking, goes_on };
         self.item.0 = Some(loaded);
         self.release_ended().await?;
         self.show();
@@ -212,6 +220,7 @@ impl Activation<BatchItem> {
         own.changed = true;
         let (status, waits) = (own.batch.status, own.pending() > 0);
         match status {
+            Status::Running if own.goes_on => return Ok(()),
             Status::Running => {}
             Status::Deleting => return self.erase().await,
             Status::Cancelled => return self.cancel_rows().await,
@@ -228,31 +237,37 @@ impl Activation<BatchItem> {
                 return Ok(());
             }
         }
-        loop {
-            let Some(own) = &mut self.item.0 else { return Ok(()) };
-            if own.waiting.is_empty() {
-                let waits = own.pending() > 0;
-                if self.unended().await? == 0 {
-                    if waits && self.release_ended().await? {
-                        continue;
-                    }
-                    self.become_(Status::Completed, None, Some(EventName::BatchCompleted)).await?;
-                }
-                break;
-            }
-            if let Err(why) = self.may_go_on() {
-                self.become_(Status::Paused, Some(why), Some(EventName::BatchPaused)).await?;
-                break;
-            }
-            self.node.shard(self.address.batch.partition()).room().await;
-            let room = self.room().await?;
-            if room == 0 || !self.start_some(room.min(TOGETHER)).await? {
-                break;
-            }
+        let goes_on = self.start_next().await?;
+        if let Some(own) = &mut self.item.0
+            && goes_on
+        {
+            own.goes_on = self.myself.cast(Message::Next).is_ok();
         }
         self.show();
         self.arm();
         Ok(())
+    }
+
+    /// Starts some of the rows for which there are places. True if there may be more: they are started once what was
+    /// asked of the batch meanwhile, such as its cancellation, is done.
+    async fn start_next(&mut self) -> Result<bool, ActorProcessingErr> {
+        let Some(own) = &mut self.item.0 else { return Ok(false) };
+        if own.waiting.is_empty() {
+            let waits = own.pending() > 0;
+            if self.unended().await? == 0 {
+                if waits && self.release_ended().await? {
+                    return Ok(true);
+                }
+                self.become_(Status::Completed, None, Some(EventName::BatchCompleted)).await?;
+            }
+            return Ok(false);
+        }
+        if let Err(why) = self.may_go_on() {
+            self.become_(Status::Paused, Some(why), Some(EventName::BatchPaused)).await?;
+            return Ok(false);
+        }
+        let room = self.room().await?;
+        Ok(room > 0 && self.start_some(room.min(TOGETHER)).await?)
     }
 
     /// The number of rows that may be started now: held rows have given their places up.

@@ -36,4 +36,6 @@ pub(crate) enum Message {
     Delete(Reply<()>),
     /// The time for a record of progress has come; sent by the actor itself.
     Tick,
+    /// More rows may be started; sent by the actor itself, behind what others ask of it.
+    Next,
 }
