@@ -125,6 +125,13 @@ impl Drop for First<'_> {
     }
 }
 
+impl PoolPermit {
+    /// The part of the pool.
+    pub(crate) const fn amount(&self) -> usize {
+        self.amount
+    }
+}
+
 impl Drop for PoolPermit {
     fn drop(&mut self) {
         let mut held = self.pool.held();

@@ -76,8 +76,8 @@ export default function Stuck() {
         empty={
           <Empty title={t`Nothing waits`}>
             <Trans>
-              What waits for a worker, a reviewer, a signal, a budget or a limit is listed here, the oldest
-              first.
+              Work that waits for a worker, a reviewer, a signal, a budget or a limit is listed here, the
+              oldest first.
             </Trans>
           </Empty>
         }

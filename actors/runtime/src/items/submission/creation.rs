@@ -55,7 +55,7 @@ struct Creation<'n> {
 pub(crate) async fn create(node: Arc<Node>, submission: Submission) -> Result<Submitted, Error> {
     let Submission { environment, account, trace, order, key, partition, admitted, scheduled } =
         submission;
-    let turn = node.limits.turn(node.store(), environment.slot(), order.weight()).await;
+    let turn = node.limits.turn(node.store(), environment.slot(), admitted.amount()).await;
     let (number, records) = scheduled.map_or((None, Vec::new()), |it| (Some(it.number), it.rows));
     let mut creation = Creation {
         node: &node,
