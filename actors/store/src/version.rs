@@ -51,6 +51,21 @@ impl Written {
         Some(Self { rows: u32::from_le_bytes(*rows), program })
     }
 
+    /// The line of the file: version, program, checksum of both.
+    fn to_text(&self) -> String {
+        let said = format!("{} {}", self.rows, self.program);
+        format!("{said} {:08x}\n", crc32fast::hash(said.as_bytes()))
+    }
+
+    /// Reads [`Self::to_text`], or the line without a checksum that older programs wrote. A line that a power cut
+    /// has emptied, or whose checksum is another, says nothing: the note in db does.
+    fn from_text(text: &str) -> Option<Self> {
+        let mut words = text.split_whitespace();
+        let rows = words.next()?.parse().ok()?;
+        let written = Self { rows, program: words.next().unwrap_or_default().to_owned() };
+        words.next().is_none_or(|_| text == written.to_text()).then_some(written)
+    }
+
     /// Passes if this program knows all that the rows of `place` hold.
     ///
     /// # Errors
@@ -62,15 +77,12 @@ impl Written {
 
 /// The version in the file of a directory; `None` without one.
 pub(crate) fn read(directory: &Path) -> Result<Option<Written>, Error> {
-    let text = match fs::read_to_string(directory.join(FILE)) {
-        Ok(text) => text,
+    let text = match fs::read(directory.join(FILE)) {
+        Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(io_error(&error)),
     };
-    let mut words = text.split_whitespace();
-    // A file that a power cut has emptied says nothing: the note in db does.
-    let Some(rows) = words.next().and_then(|rows| rows.parse().ok()) else { return Ok(None) };
-    Ok(Some(Written { rows, program: words.next().unwrap_or_default().to_owned() }))
+    Ok(Written::from_text(&text))
 }
 
 /// Refuses a directory whose file names a newer program.
@@ -80,10 +92,10 @@ pub(crate) fn check_file(directory: &Path) -> Result<(), Error> {
 
 /// Writes the file, unless it says the same.
 pub(crate) fn write(directory: &Path, written: &Written) -> Result<(), Error> {
-    if read(directory)?.as_ref() == Some(written) {
+    let text = written.to_text();
+    if fs::read(directory.join(FILE)).is_ok_and(|said| said == text.as_bytes()) {
         return Ok(());
     }
-    let text = format!("{} {}\n", written.rows, written.program);
     replace(directory, FILE, &text).map_err(|error| io_error(&error))
 }
 
@@ -119,5 +131,19 @@ mod tests {
         );
         assert!(Written::by_this_program().check("").is_ok());
         assert_eq!(Written::decode(&[1, 0, 0]), None);
+    }
+
+    #[test]
+    fn a_line_with_any_bit_changed_never_names_a_newer_program() {
+        let written = Written { rows: ROWS, program: "9.8.7".into() };
+        let line = written.to_text();
+        assert_eq!(Written::from_text(&line), Some(written.clone()));
+        assert_eq!(Written::from_text("1 9.8.7\n"), Some(written));
+        for bit in 0..line.len() * 8 {
+            let mut damaged = line.clone().into_bytes();
+            damaged[bit / 8] ^= 1 << (bit % 8);
+            let found = Written::from_text(&String::from_utf8_lossy(&damaged));
+            assert!(found.is_none_or(|found| found.rows == ROWS), "bit {bit}");
+        }
     }
 }
