@@ -131,7 +131,7 @@ impl Execution {
     pub fn loaded(
         mut head: Head,
         graph: Arc<Graph>,
-        rows: impl IntoIterator<Item = StepState>,
+        rows: impl IntoIterator<Item: Into<Arc<StepState>>>,
     ) -> Result<Self, Mismatch> {
         let rows: Rows = rows.into_iter().collect();
         let found = rows.iter().count();
@@ -184,6 +184,12 @@ impl Execution {
     /// All rows, as the first commit writes them.
     pub fn steps(&self) -> impl Iterator<Item = (u16, &StepState)> {
         self.rows.iter()
+    }
+
+    /// The rows of the first `count` steps: a copy that costs no more than pointers.
+    #[must_use]
+    pub fn first_steps(&self, count: usize) -> Vec<Arc<StepState>> {
+        self.rows.shared().take(count).cloned().collect()
     }
 
     /// The rows that a commit has to write which leads here from `before`, however many

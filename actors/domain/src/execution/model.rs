@@ -544,7 +544,10 @@ impl World {
         self.inbox.clear();
         self.alarm = None;
         let head = serde_json::from_str(&self.head).expect("a head is read");
-        let rows = self.rows.values().map(|row| serde_json::from_str(row).expect("a row is read"));
+        let rows = self
+            .rows
+            .values()
+            .map(|row| serde_json::from_str::<StepState>(row).expect("a row is read"));
         let loaded = Execution::loaded(head, Arc::clone(&self.graph), rows).expect("all rows");
         let row = |((step, item), row): (&(u16, u16), &String)| {
             (*step, *item, serde_json::from_str(row).expect("a row is read"))

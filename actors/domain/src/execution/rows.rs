@@ -32,7 +32,11 @@ impl Rows {
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = (u16, &StepState)> {
-        (0..).zip(self.0.iter().flat_map(|chunk| chunk.iter().map(|row| &**row)))
+        (0..).zip(self.shared().map(|row| &**row))
+    }
+
+    pub(super) fn shared(&self) -> impl Iterator<Item = &Arc<StepState>> {
+        self.0.iter().flat_map(|chunk| chunk.iter())
     }
 
     /// The rows that are not the same ones in `before`.
@@ -52,9 +56,9 @@ impl Rows {
     }
 }
 
-impl FromIterator<StepState> for Rows {
-    fn from_iter<I: IntoIterator<Item = StepState>>(rows: I) -> Self {
-        let rows: Vec<_> = rows.into_iter().map(Arc::new).collect();
+impl<T: Into<Arc<StepState>>> FromIterator<T> for Rows {
+    fn from_iter<I: IntoIterator<Item = T>>(rows: I) -> Self {
+        let rows: Vec<_> = rows.into_iter().map(Into::into).collect();
         Self(rows.chunks(CHUNK).map(|chunk| Arc::new(chunk.to_vec())).collect())
     }
 }

@@ -60,7 +60,7 @@ pub(crate) struct HeadRow {
     erased_at: Option<Timestamp>,
     /// The first steps, as many as stand in this row; none in records of events.
     #[serde(rename = "p", default, skip_serializing_if = "Vec::is_empty")]
-    steps: Vec<StepState>,
+    steps: Vec<Arc<StepState>>,
     /// True if a step is due that does not stand in this row; absent from records of events.
     #[serde(rename = "u", default, skip_serializing_if = "std::ops::Not::not")]
     undecided: bool,
@@ -136,7 +136,7 @@ impl HeadRow {
     /// The row of an execution: its head, and the first steps as far as they stand there.
     pub(crate) fn with_steps(execution: &Execution) -> Self {
         let count = beside_head(execution);
-        let steps = execution.steps().take(count).map(|(_, row)| row.clone()).collect();
+        let steps = execution.first_steps(count);
         let is_beside = |due: Due| due.item.is_none() && usize::from(due.step) < count;
         let undecided = execution.has_due()
             && (count < execution.graph().len() || !execution.next_due().is_some_and(is_beside));
@@ -147,7 +147,7 @@ impl HeadRow {
     }
 
     /// The steps that stand in this row.
-    pub(crate) fn take_steps(&mut self) -> Vec<StepState> {
+    pub(crate) fn take_steps(&mut self) -> Vec<Arc<StepState>> {
         std::mem::take(&mut self.steps)
     }
 
@@ -198,7 +198,7 @@ impl HeadRow {
 
     /// True if a step was due when this row was written: the next unit was to decide it.
     pub(crate) fn is_undecided(&self) -> bool {
-        let is_due = |step: &StepState| step.stage == Stage::Ready && step.held.is_none();
+        let is_due = |step: &Arc<StepState>| step.stage == Stage::Ready && step.held.is_none();
         self.undecided || self.steps.iter().any(is_due)
     }
 
@@ -249,7 +249,9 @@ pub(crate) fn rows(
         ops.push(STEPS.put(number, &(id.as_u128(), number_of), row, None));
     };
     let beside = row.steps.len();
-    if let Some(before) = before {
+    if beside == next.graph().len() {
+        // The head's row is the only one.
+    } else if let Some(before) = before {
         // The steps that stood in the head's row and do so no more, and those that changed.
         let leaving = beside_head(before).max(beside);
         next.steps().take(leaving).skip(beside).for_each(&mut write);
@@ -289,9 +291,8 @@ pub(crate) fn rows(
 }
 
 /// A fact as it is written: its name, and the step that it is about.
-fn fact_row(execution: &Execution, fact: Fact) -> (String, Option<String>) {
-    let step = fact.step().map(|step| execution.graph().name(step).to_owned());
-    (fact.event().as_str().to_owned(), step)
+fn fact_row(execution: &Execution, fact: Fact) -> (&'static str, Option<&str>) {
+    (fact.event().as_str(), fact.step().map(|step| execution.graph().name(step)))
 }
 
 /// A version of a template as a term of the list.
@@ -425,14 +426,14 @@ pub(crate) async fn steps(
     environment: Environment,
     id: ExecutionId,
     graph: &Graph,
-    beside: Vec<StepState>,
-) -> Result<Vec<StepState>, Error> {
+    beside: Vec<Arc<StepState>>,
+) -> Result<Vec<Arc<StepState>>, Error> {
     let from = beside.len();
     if from >= graph.len() {
         return Ok(beside);
     }
     let mut steps = beside;
-    steps.resize(graph.len(), StepState::default());
+    steps.resize_with(graph.len(), Arc::default);
     let first = u16::try_from(from).expect("a graph has fewer steps");
     let (first, last) = ((id.as_u128(), first), (id.as_u128(), u16::MAX));
     for ((_, number), row) in STEPS.range(store, environment.number(), &first, &last).await? {
@@ -440,7 +441,7 @@ pub(crate) async fn steps(
             path: format!("step {number} of {id}"),
             reason: "its plan has fewer steps".into(),
         })?;
-        *step = row;
+        *step = Arc::new(row);
     }
     Ok(steps)
 }

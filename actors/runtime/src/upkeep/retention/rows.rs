@@ -3,6 +3,7 @@
 //! Deliberately absent: rows that stay when it goes: its history, its record, its events.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use callboard_domain::execution::StepState;
 use callboard_domain::id::{Environment, ExecutionId, TaskId, partition_of};
@@ -52,22 +53,22 @@ pub(super) async fn parts(
     store: &dyn Store,
     environment: Environment,
     execution: ExecutionId,
-    beside: Vec<StepState>,
+    beside: Vec<Arc<StepState>>,
     enough: usize,
 ) -> Result<Parts, Error> {
     let (number, id) = (environment.number(), execution.as_u128());
     let first = u16::try_from(beside.len()).expect("a head's row holds few");
     let others = STEPS.range(store, number, &(id, first), &(id, u16::MAX)).await?;
-    let steps = beside.into_iter().chain(others.into_iter().map(|(_, step)| step));
+    let steps = beside.into_iter().chain(others.into_iter().map(|(_, step)| Arc::new(step)));
     let of_steps: Vec<_> = steps.collect();
     let of_items = if of_steps.iter().any(|step| step.map.is_some()) {
         items::all(store, environment, execution).await?
     } else {
         Vec::new()
     };
-    let steps = of_steps.into_iter().chain(of_items.into_iter().map(|(_, _, item)| item));
+    let steps = of_steps.into_iter().chain(of_items.into_iter().map(|(_, _, item)| Arc::new(item)));
     let (mut count, mut ops, mut signals) = (0, Vec::new(), BTreeMap::new());
-    let steps: Vec<StepState> = steps.collect();
+    let steps: Vec<Arc<StepState>> = steps.collect();
     // Every wait of a name has the same signal.
     for signal in steps.iter().filter_map(|step| step.signal.as_deref()) {
         let signal = signal.id.as_u128();
