@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use axum::extract::{ConnectInfo, Request};
-use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
 use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use callboard_domain::{Error, Timestamp};
@@ -251,7 +251,7 @@ impl Front {
                     let is_broken = response.status() == StatusCode::INTERNAL_SERVER_ERROR;
                     let is_cut_off = || !is_current() || failed.count() != before;
                     if is_broken && is_cut_off() {
-                        return refusal.answer(Error::Unavailable(LOST));
+                        return between_nodes(refusal, LOST);
                     }
                     return response;
                 }
@@ -279,7 +279,7 @@ impl Front {
                 Role::Standby(Some(_)) => "the active node cannot be reached from this one",
                 Role::Standby(None) | Role::Active { .. } => "no node of the cluster is active",
             };
-            let mut refused = Refusal::of(&request).answer(Error::Unavailable(reason));
+            let mut refused = between_nodes(Refusal::of(&request), reason);
             if forwarded.hops > 0 {
                 refused.headers_mut().insert(NOT_HANDLED, HeaderValue::from_static("1"));
             }
@@ -300,6 +300,14 @@ impl Answers for Front {
     fn is_node(&self, address: IpAddr) -> bool {
         self.nodes().contains(&address)
     }
+}
+
+/// The refusal of a request while the nodes change places. It may be repeated soon, because the next one is held until a
+/// node answers it.
+fn between_nodes(refusal: Refusal, reason: &'static str) -> Response {
+    let mut refused = refusal.answer(Error::Unavailable(reason));
+    refused.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
+    refused
 }
 
 fn alive() -> Response {

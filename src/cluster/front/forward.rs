@@ -26,7 +26,7 @@ use super::super::cells::{Person, Place};
 use super::super::forwarded::{FORWARDED, Forwarded};
 use super::super::peers::Unanswered;
 use super::super::socket;
-use super::{Front, MAX_HOPS, NOT_HANDLED, PATIENCE};
+use super::{Front, MAX_HOPS, NOT_HANDLED, PATIENCE, between_nodes};
 use crate::http::Refusal;
 
 /// The largest body of a request that is kept until another node has answered.
@@ -155,7 +155,7 @@ impl Front {
                 }
                 Err(unsent)
             }
-            Err(Unanswered::Lost) => Ok(refusal.answer(Error::Unavailable(LOST))),
+            Err(Unanswered::Lost) => Ok(between_nodes(refusal, LOST)),
         }
     }
 
