@@ -217,7 +217,7 @@ async fn what_is_no_list_fails_the_step() {
     assert_eq!(error.ending.message, "forEach: {{input.docs}} is a string, not a list");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_thousand_items_run_over_restarts_and_each_answer_counts_once() {
     let bench = Bench::new().await;
     let id = bench.start(source(MapSource::default()), over(1_000)).await;
