@@ -595,6 +595,14 @@ pub(crate) fn instants_filter(value: usize, range: Instants) -> Option<Filter> {
     })
 }
 
+/// The terms of an item's tags, each once.
+pub(crate) fn tag_terms(term: u8, tags: &[String]) -> Vec<(u8, Box<[u8]>)> {
+    let mut terms: Vec<_> = tags.iter().map(|tag| (term, term_of(tag))).collect();
+    terms.sort_unstable();
+    terms.dedup();
+    terms
+}
+
 /// A text as a term of the index.
 pub(crate) fn term_of(text: &str) -> Box<[u8]> {
     if text.len() <= PLAIN_TERM {

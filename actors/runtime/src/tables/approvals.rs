@@ -3,7 +3,6 @@
 //! An approval stands beside its task, under the same identifier. The approval's row holds nothing that the task's
 //! rows hold.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use callboard_domain::approval::{
@@ -20,8 +19,8 @@ use serde::{Deserialize, Serialize};
 
 use super::log::{self, Kind};
 use super::{
-    ENDED_APPROVALS, HISTORY, LIVE_APPROVALS, TEXTS, approval_list, approval_term as term, tasks,
-    term_of, text, word_terms,
+    ENDED_APPROVALS, HISTORY, LIVE_APPROVALS, TEXTS, approval_list, approval_term as term,
+    tag_terms, tasks, term_of, text, word_terms,
 };
 
 /// The stored part of an approval that is not its task's.
@@ -191,8 +190,7 @@ fn listed(environment: Environment, approval: &Approval) -> Listed {
     let mut terms = Vec::with_capacity(3 + task.tags.len());
     terms.push((term::STATUS, approval.state.as_str().as_bytes().into()));
     terms.push((term::QUEUE, term_of(&task.queue)));
-    let tags: BTreeSet<_> = task.tags.iter().map(|tag| term_of(tag)).collect();
-    terms.extend(tags.into_iter().map(|tag| (term::TAG, tag)));
+    terms.extend(tag_terms(term::TAG, &task.tags));
     terms.extend(word_terms(task.words()));
     let decided = approval.decision.as_ref().map(|decision| decision.by.name().to_owned());
     let reviewer = decided.or_else(|| approval.assignee.map(|user| user.to_string()));

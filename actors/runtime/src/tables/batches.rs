@@ -1,7 +1,5 @@
 //! The rows of batches: the batch, and its rows.
 
-use std::collections::BTreeSet;
-
 use callboard_domain::Timestamp;
 use callboard_domain::batch::{self, Batch, Progress, Row, Status};
 use callboard_domain::event::EventName;
@@ -11,7 +9,8 @@ use callboard_store::{Entry, Error, Filter, Op, Order, Query, Store};
 
 use super::log::{self, Kind};
 use super::{
-    BATCH_ROWS, BATCHES, TEXTS, batch_list, batch_term as term, number_term, term_of, text,
+    BATCH_ROWS, BATCHES, TEXTS, batch_list, batch_term as term, number_term, tag_terms, term_of,
+    text,
 };
 
 /// The row of a batch.
@@ -22,8 +21,7 @@ pub(crate) fn put(environment: Environment, batch: &Batch) -> Vec<Op> {
         (term::VERSION, term_of(&batch.version)),
         (term::PLAN, number_term(batch.plan.as_u128())),
     ];
-    let tags: BTreeSet<_> = batch.tags.iter().map(|tag| term_of(tag)).collect();
-    terms.extend(tags.into_iter().map(|tag| (term::TAG, tag)));
+    terms.extend(tag_terms(term::TAG, &batch.tags));
     terms.extend(batch.key.as_ref().map(|(scope, _)| (term::KEY, term_of(scope))));
     let entry = Entry { list: batch_list(environment), terms, sort: [None; 2] };
     BATCHES.put(environment.number(), batch.id.as_u128(), batch, Some(entry))

@@ -12,7 +12,6 @@
 //!
 //! The head's row takes precedence: a row of a step below `n` is left over from when `n` was less.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use callboard_domain::Timestamp;
@@ -33,7 +32,7 @@ use serde_json::{Map, Value};
 use super::log::{self, Kind, ProgressRow};
 use super::{
     ENDED_EXECUTIONS, LIVE_EXECUTIONS, STEPS, TEXTS, event_words, execution_list, execution_sort,
-    execution_term, items, term_of, text, word_terms,
+    execution_term, items, tag_terms, term_of, text, word_terms,
 };
 
 /// The stored changing part of an execution.
@@ -310,8 +309,7 @@ fn entry(environment: Environment, execution: &Execution) -> Entry {
         terms.push((execution_term::TEMPLATE, term_of(&template.id)));
         terms.push((execution_term::VERSION, version_term(&template.id, &template.version)));
     }
-    let tags: BTreeSet<_> = spec.tags.iter().map(|tag| term_of(tag)).collect();
-    terms.extend(tags.into_iter().map(|tag| (execution_term::TAG, tag)));
+    terms.extend(tag_terms(execution_term::TAG, &spec.tags));
     terms.extend(word_terms(spec.words()));
     if spec.row_of.is_some() {
         terms.push((execution_term::ROW, execution_term::OF_BATCH.into()));

@@ -10,7 +10,7 @@ use callboard_store::{Entry, Error, Op, Store};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::{PLAN_NAMES, PLANS, TEMPLATES, TEXTS, plan_list, plan_term, term_of, text};
+use super::{PLAN_NAMES, PLANS, TEMPLATES, TEXTS, plan_list, plan_term, tag_terms, text};
 
 /// The listed part of a plan, whose definition stands in its texts, or is its template's.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -93,8 +93,7 @@ pub(crate) fn plan_rows(
         ops.extend(TEXTS.put(number, id.as_u128(), text::MADE, &source));
     }
     let mut terms = vec![(plan_term::NAME, Box::from(name))];
-    let tags: std::collections::BTreeSet<_> = row.tags.iter().map(|tag| term_of(tag)).collect();
-    terms.extend(tags.into_iter().map(|tag| (plan_term::TAG, tag)));
+    terms.extend(tag_terms(plan_term::TAG, &row.tags));
     terms.extend(row.deployed.as_ref().map(|of| {
         let key = template_key(&of.template, &of.version);
         (plan_term::TEMPLATE, Box::from(key.to_be_bytes()))

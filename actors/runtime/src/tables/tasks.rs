@@ -1,6 +1,5 @@
 //! The rows of a task: its changing part, its request with its inputs, and its texts.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use callboard_domain::id::{Environment, FileId, TaskId, WorkerId};
@@ -15,8 +14,8 @@ use serde::{Deserialize, Serialize};
 
 use super::log::{self, Kind};
 use super::{
-    ENDED_TASKS, FILE_USES, LIVE_TASKS, TEXTS, event_words, sort, task_list, term, term_of, text,
-    word_terms,
+    ENDED_TASKS, FILE_USES, LIVE_TASKS, TEXTS, event_words, sort, tag_terms, task_list, term,
+    term_of, text, word_terms,
 };
 
 /// The stored changing part of a task: short names, and no field that is still at its initial value.
@@ -181,8 +180,7 @@ fn entry(environment: Environment, task: &Task) -> Entry {
     terms.push((term::STATUS, task.status().as_str().as_bytes().into()));
     terms.push((term::MODEL, term_of(&spec.model)));
     terms.push((term::QUEUE, term_of(&spec.queue)));
-    let tags: BTreeSet<_> = spec.tags.iter().map(|tag| term_of(tag)).collect();
-    terms.extend(tags.into_iter().map(|tag| (term::TAG, tag)));
+    terms.extend(tag_terms(term::TAG, &spec.tags));
     terms.extend(word_terms(spec.words()));
     if let task::State::AwaitingApproval { .. } = task.state {
         terms.push((term::HELD, Box::from([])));
