@@ -104,13 +104,14 @@ function pointer(act) {
   return {
     skip: (page) => press(page, /^Skip/),
     approve: (page) => press(page, /^Approve/),
-    async edit(page, item) {
+    async edit(page, item, isContested) {
       await press(page, /^Edit/, "tab");
       if (item.amount) {
         const amount = page.locator('[data-field="amount"] input');
         await amount[act]();
         await amount.fill(item.amount);
       } else await rewrite(page, item.edit);
+      if (isContested) await stopClock(page);
       await press(page, /^Approve the edit/);
     },
     async reject(page, { reason }) {
@@ -127,7 +128,7 @@ function pointer(act) {
 const keys = {
   skip: (page) => page.keyboard.press("s"),
   approve: (page) => page.keyboard.press("a"),
-  async edit(page, item) {
+  async edit(page, item, isContested) {
     await page.keyboard.press("e");
     if (item.amount) {
       await page.locator('[data-field="claim"] :focus').waitFor();
@@ -137,6 +138,7 @@ const keys = {
       }
       await page.keyboard.insertText(item.amount);
     } else await rewrite(page, item.edit);
+    if (isContested) await stopClock(page);
     await page.keyboard.press("Control+Enter");
     await page.keyboard.press("a");
   },
@@ -151,7 +153,10 @@ const keys = {
 
 /** Writes another text into the editor, which takes the focus as it opens. */
 async function rewrite(page, text) {
-  await page.getByRole("textbox", { name: "Edited output" }).waitFor();
+  const editor = page.getByRole("textbox", { name: "Edited output" });
+  await editor.waitFor().catch(async ({ message }) => {
+    assert.fail(`${message}\nThe page says: ${await page.locator("main").innerText()}`);
+  });
   await page.keyboard.press("Control+a");
   await page.keyboard.insertText(text);
 }
@@ -191,9 +196,9 @@ class Clerk {
       return 0;
     }
     const isContested = CONTESTED.has(item.number);
-    // The decision is not sent before the colleague's.
-    if (isContested) await stopClock(this.page);
-    await this.hand[item.number === SLIP ? "approve" : item.verdict](this.page, item);
+    // The clock stands from the edit on, so that the decision is not sent before the colleague's. Before it, the page would
+    // wait for ever for an editor that is still loading.
+    await this.hand[item.number === SLIP ? "approve" : item.verdict](this.page, item, isContested);
     if (isContested) await this.comeSecond(item);
     return 1;
   }
