@@ -21,8 +21,9 @@ const ASKED: usize = 8;
 #[must_use]
 pub fn words_of<'t>(texts: impl Iterator<Item = &'t str>) -> Vec<String> {
     let wholes: Vec<_> = texts.flat_map(tokens).collect();
-    let has_sign = |word: &&Cow<'_, str>| !word.bytes().all(|byte| byte.is_ascii_alphanumeric());
-    let parts = wholes.iter().filter(has_sign).flat_map(|word| behind_signs(word));
+    let may_have_signs =
+        |word: &&Cow<'_, str>| word.bytes().any(|byte| !byte.is_ascii_alphanumeric());
+    let parts = wholes.iter().filter(may_have_signs).flat_map(|word| behind_signs(word));
     let (mut words, mut room) = (Vec::<String>::new(), ROOM);
     for word in wholes.iter().map(AsRef::as_ref).chain(parts) {
         let word = beginning(word);
