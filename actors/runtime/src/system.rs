@@ -223,16 +223,16 @@ impl Actor for Root {
             supervise::<BatchItem>(&node, &shard.batches, &root).await?;
             let first =
                 shard.timers.set(timers).is_ok() && shard.submissions.set(submissions).is_ok();
-            debug_assert!(first, "a shard is started once");
+            assert!(first, "a shard is started once");
         }
         let (accounts, _) =
             Actor::spawn_linked(None, Accounts(Arc::clone(&node)), (), root.clone()).await?;
         let first = node.actors.account_writer.set(accounts).is_ok();
-        debug_assert!(first, "the system is started once");
+        assert!(first, "the system is started once");
         let (publisher, _) =
             Actor::spawn_linked(None, Publisher(Arc::clone(&node)), (), root.clone()).await?;
         let first = node.actors.publisher.set(publisher).is_ok();
-        debug_assert!(first, "the system is started once");
+        assert!(first, "the system is started once");
         supervise::<QueueItem>(&node, &node.actors.queues, &root).await?;
         supervise::<WorkerItem>(&node, &node.actors.workers.directory, &root).await?;
         Ok(State { on_break: Some(on_break) })

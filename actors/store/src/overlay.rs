@@ -45,7 +45,7 @@ impl Overlay {
 
     /// Freezes the rows so far and returns them; `None` if there are none.
     pub(crate) fn begin_checkpoint(&mut self) -> Option<Arc<Rows>> {
-        debug_assert!(self.frozen.is_none(), "one checkpoint at a time");
+        assert!(self.frozen.is_none(), "one checkpoint at a time");
         if self.active.is_empty() {
             return None;
         }

@@ -48,7 +48,7 @@ pub struct Resume {
 pub(super) async fn pause(
     Pause { access, all, reason, submissions }: Pause,
 ) -> Result<(), Failure> {
-    debug_assert!(all, "clap asks for the flag");
+    assert!(all, "clap asks for the flag");
     let submissions = match submissions {
         Submissions::Accept => "accept",
         Submissions::Refuse => "refuse",
@@ -59,7 +59,7 @@ pub(super) async fn pause(
 
 /// Resumes.
 pub(super) async fn resume(Resume { access, all }: Resume) -> Result<(), Failure> {
-    debug_assert!(all, "clap asks for the flag");
+    assert!(all, "clap asks for the flag");
     run(&access, Call::delete(&["system", "pause"])).await
 }
 

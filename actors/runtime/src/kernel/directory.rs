@@ -117,7 +117,7 @@ impl<A: Ord + Hash + Clone + Debug + InProject, M: ractor::Message> Directory<A,
     /// Sets the supervisor that starts actors. Called once, before the first message.
     pub(crate) fn on_start(&self, start: impl Fn(A) + Send + Sync + 'static) {
         let first = self.start.set(Box::new(start)).is_ok();
-        debug_assert!(first, "a directory has one supervisor");
+        assert!(first, "a directory has one supervisor");
     }
 
     /// Starts no actor until [`Self::open`]: messages wait for theirs.
