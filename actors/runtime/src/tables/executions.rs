@@ -244,22 +244,7 @@ pub(crate) fn rows(
     let (number, next) = (environment.number(), &step.next);
     let (id, row) = (next.head.spec.id, HeadRow::with_steps(next));
     let mut ops = Vec::with_capacity(8);
-    let mut write = |(number_of, row): (u16, &StepState)| {
-        ops.push(STEPS.put(number, &(id.as_u128(), number_of), row, None));
-    };
-    let beside = row.steps.len();
-    if beside == next.graph().len() {
-        // The head's row is the only one.
-    } else if let Some(before) = before {
-        // The steps that stood in the head's row and do so no more, and those that changed.
-        let leaving = beside_head(before).max(beside);
-        next.steps().take(leaving).skip(beside).for_each(&mut write);
-        let changed = next.changed_since(before);
-        changed.filter(|(number, _)| usize::from(*number) >= leaving).for_each(&mut write);
-    } else {
-        let begun = next.steps().skip(beside).filter(|(_, row)| **row != StepState::default());
-        begun.for_each(&mut write);
-    }
+    ops.extend(step_rows(number, row.steps.len(), before, next));
     ops.extend(items::rows(environment, before, next));
     for facts in step.facts.chunks(log::MAX_FACTS) {
         let is_of_whole = facts.iter().any(|fact| fact.step().is_none());
@@ -287,6 +272,24 @@ pub(crate) fn rows(
         ops.push(LIVE_EXECUTIONS.put(number, &id.as_u128(), &row, entry));
     }
     ops
+}
+
+/// The rows of the steps from `beside` on, which have no place in the head's row: those that changed, and those that
+/// stood in it before.
+fn step_rows(number: u8, beside: usize, before: Option<&Execution>, next: &Execution) -> Vec<Op> {
+    if beside == next.graph().len() {
+        return Vec::new();
+    }
+    let id = next.head.spec.id.as_u128();
+    let write = |(step, row): (u16, &StepState)| STEPS.put(number, &(id, step), row, None);
+    let Some(before) = before else {
+        let begun = next.steps().skip(beside).filter(|(_, row)| **row != StepState::default());
+        return begun.map(write).collect();
+    };
+    let leaving = beside_head(before).max(beside);
+    let left = next.steps().take(leaving).skip(beside);
+    let changed = next.changed_since(before).filter(|(step, _)| usize::from(*step) >= leaving);
+    left.chain(changed).map(write).collect()
 }
 
 /// A fact as it is written: its name, and the step that it is about.
