@@ -139,6 +139,7 @@ impl Members<'_> {
         text: &'static str,
         required: bool,
     ) {
+        assert!(self.list.iter().all(|member| member.name != name), "{name} is declared twice");
         let schema = rule.schema(self.components);
         self.list.push(Member { name, schema, text, required });
     }
