@@ -441,8 +441,8 @@ impl Handle {
 
     /// The number of wake-ups that are asked for.
     #[cfg(test)]
-    pub(crate) async fn timer_count(&self) -> usize {
-        self.node.timer_count().await
+    pub(crate) fn timer_count(&self) -> usize {
+        self.node.timer_count()
     }
 
     /// The places and reservations that limits keep for tasks and calls: none at rest.

@@ -2,13 +2,13 @@
 //!
 //! ```text
 //!   System ─┬▶ executions, tasks, approvals, deliveries, schedules, batches,
-//!           │  timers, submissions   of each shard
+//!           │  submissions   of each shard
 //!           ├▶ accounts, catalog
 //!           ├▶ queues ─▶ Queue
 //!           └▶ workers ─▶ Worker
 //!
-//!   beside it, watched by System: events, housekeeping, retention, the loading of the track record,
-//!   bulk jobs, budgets
+//!   beside it, watched by System: events, housekeeping, the timers of each shard, retention,
+//!   the loading of the track record, bulk jobs, budgets
 //! ```
 //!
 //! An execution, a task, an approval, a delivery, a queue or a worker that breaks is started again by its supervisor.
@@ -39,7 +39,6 @@ use crate::kernel::item::{Item, ItemKind};
 use crate::kernel::planted::{Fault, is_planted};
 use crate::kernel::ports::Ports;
 use crate::kernel::supervisor::{DirectoryOf, Supervisor};
-use crate::node::timers::Timers;
 use crate::node::{Node, Settings};
 use crate::upkeep::{budgets, files, holdings, housekeeping, retention, stored};
 
@@ -80,6 +79,10 @@ impl System {
         let mut system = Self { node, root, ended, followers: Vec::new() };
         system.spawn_background(Arc::clone(&system.node.observers.events).follow());
         system.spawn_background(housekeeping::run(Arc::clone(&system.node)));
+        for shard in 0..system.node.actors.shards.len() {
+            let node = Arc::clone(&system.node);
+            system.spawn_background(async move { node.actors.shards[shard].wake_in_time().await });
+        }
         // Nothing acts on a part of the state: no actor starts, and no timer fires, before all of it is there.
         system.node.close();
         if is_planted(Fault::ActsWhileRecovering) {
@@ -206,13 +209,6 @@ impl Actor for Root {
     ) -> Result<State, ActorProcessingErr> {
         let root = myself.get_cell();
         for shard in &node.actors.shards {
-            let (tasks, executions) = (Arc::clone(&shard.tasks), Arc::clone(&shard.executions));
-            let (approvals, deliveries) =
-                (Arc::clone(&shard.approvals), Arc::clone(&shard.deliveries));
-            let clock = Arc::clone(&node.kernel.ports.clock);
-            let schedules = Arc::clone(&shard.schedules);
-            let arguments = (clock, tasks, executions, approvals, deliveries, schedules);
-            let (timers, _) = Actor::spawn_linked(None, Timers, arguments, root.clone()).await?;
             let (submissions, _) =
                 Actor::spawn_linked(None, Submissions(Arc::clone(&node)), (), root.clone()).await?;
             supervise::<TaskItem>(&node, &shard.tasks, &root).await?;
@@ -221,8 +217,7 @@ impl Actor for Root {
             supervise::<DeliveryItem>(&node, &shard.deliveries, &root).await?;
             supervise::<ScheduleItem>(&node, &shard.schedules, &root).await?;
             supervise::<BatchItem>(&node, &shard.batches, &root).await?;
-            let first =
-                shard.timers.set(timers).is_ok() && shard.submissions.set(submissions).is_ok();
+            let first = shard.submissions.set(submissions).is_ok();
             assert!(first, "a shard is started once");
         }
         let (accounts, _) =

@@ -36,15 +36,15 @@ mod row;
 mod scrub;
 mod segments;
 mod shutdown;
+mod ticket;
 mod version;
 
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 
 pub use archive::{
     ArchiveReader, ArchiveState, BackupNote, Finding, Protection, VerificationRecord, init_archive,
@@ -57,6 +57,7 @@ pub use measure::{Measured, Size};
 pub use ownership::{Ownership, PartitionSet};
 pub use query::{Filter, Order, Page, Query};
 pub use reserve::Reserve;
+pub use ticket::Ticket;
 pub use version::{ROWS, Written};
 
 /// A boxed future of a read: a store behind a network has to wait.
@@ -142,40 +143,6 @@ pub enum Error {
     /// The store has stopped, after a failure or because it closes.
     #[error("the store has stopped")]
     Stopped,
-}
-
-/// A future of the [`Outcome`] of a batch.
-///
-/// The batch is queued when [`Store::commit`] returns; dropping the ticket does not cancel it.
-#[derive(Debug)]
-pub struct Ticket(oneshot::Receiver<Outcome>);
-
-impl Ticket {
-    /// A ticket and the sender that resolves it.
-    #[must_use]
-    pub fn new() -> (oneshot::Sender<Outcome>, Self) {
-        let (sender, receiver) = oneshot::channel();
-        (sender, Self(receiver))
-    }
-
-    /// A ticket that has its outcome.
-    #[must_use]
-    pub fn answered(outcome: Outcome) -> Self {
-        let (sender, ticket) = Self::new();
-        // The ticket is still here.
-        let _ = sender.send(outcome);
-        ticket
-    }
-}
-
-impl Future for Ticket {
-    type Output = Outcome;
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Outcome> {
-        Pin::new(&mut self.0)
-            .poll(context)
-            .map(|outcome| outcome.unwrap_or(Outcome::Unknown(Error::Stopped)))
-    }
 }
 
 /// Called once, after a failure that leaves nothing known about the disk.

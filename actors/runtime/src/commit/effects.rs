@@ -24,7 +24,7 @@ use crate::kernel::address::{
 };
 use crate::messages::{batch, delivery, execution, queue, schedule, task, worker};
 use crate::node::Node;
-use crate::node::timers::{Message as Timer, TimerKey};
+use crate::node::timers::TimerKey;
 
 /// A consequence of a change.
 #[derive(Clone, Copy)]
@@ -192,8 +192,8 @@ pub(crate) fn of_tasks(node: &Node, environment: Environment, task: &Task, effec
                 .directory
                 .send_if_awake(&worker, worker::Message::Revoke(lease, reason));
         }
-        OfTask::WakeAt(at) => node.shard(id.partition()).timers(Timer::Set(key, at)),
-        OfTask::ForgetWake => node.shard(id.partition()).timers(Timer::Forget(key)),
+        OfTask::WakeAt(at) => node.shard(id.partition()).timers.set(key, at),
+        OfTask::ForgetWake => node.shard(id.partition()).timers.forget(key),
         // The task's actor has the worker's slot, and hands it over.
         OfTask::Assign { .. } => {}
     }
@@ -203,8 +203,8 @@ pub(crate) fn of_tasks(node: &Node, environment: Environment, task: &Task, effec
 pub(crate) fn of_approvals(node: &Node, address: TaskAddress, effect: OfApproval) {
     let (key, shard) = (TimerKey::Approval(address), node.shard(address.task.partition()));
     match effect {
-        OfApproval::WakeAt(at) => shard.timers(Timer::Set(key, at)),
-        OfApproval::ForgetWake => shard.timers(Timer::Forget(key)),
+        OfApproval::WakeAt(at) => shard.timers.set(key, at),
+        OfApproval::ForgetWake => shard.timers.forget(key),
         OfApproval::Assign(user) => node.limits.reviewers.assign(address, user),
         // A delivery of the same unit.
         OfApproval::Notify(..) => {}
@@ -221,8 +221,8 @@ pub(crate) fn of_executions(node: &Node, address: ExecutionAddress, effect: OfEx
         OfExecution::CancelTask { task, .. } => {
             node.send(TaskAddress { environment: address.environment, task }, task::Message::Stop);
         }
-        OfExecution::WakeAt(at) => shard.timers(Timer::Set(key, at)),
-        OfExecution::ForgetWake => shard.timers(Timer::Forget(key)),
+        OfExecution::WakeAt(at) => shard.timers.set(key, at),
+        OfExecution::ForgetWake => shard.timers.forget(key),
     }
 }
 
@@ -231,8 +231,8 @@ pub(crate) fn of_deliveries(node: &Node, address: DeliveryAddress, effect: OfDel
     let (key, shard) = (TimerKey::Delivery(address), node.shard(address.delivery.partition()));
     match effect {
         OfDelivery::Begin => shard.deliveries.send(address, delivery::Message::TimePassed),
-        OfDelivery::WakeAt(at) => shard.timers(Timer::Set(key, at)),
-        OfDelivery::ForgetWake => shard.timers(Timer::Forget(key)),
+        OfDelivery::WakeAt(at) => shard.timers.set(key, at),
+        OfDelivery::ForgetWake => shard.timers.forget(key),
         // Only the delivery's actor can send.
         OfDelivery::Send => {}
     }

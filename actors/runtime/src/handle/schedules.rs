@@ -17,7 +17,7 @@ use crate::kernel::address::ScheduleAddress as Address;
 use crate::kernel::removal_locks::UseGuard;
 use crate::messages::schedule::{Changes, Message, NewTarget};
 use crate::messages::submission::Owner;
-use crate::node::timers::{self, TimerKey};
+use crate::node::timers::TimerKey;
 use crate::read::unreadable;
 use crate::tables::schedules::{self, RunRow, ScheduleRow, TargetRow};
 use crate::tables::work::Target;
@@ -91,7 +91,7 @@ impl Handle {
         }
         if let Some(at) = row.schedule.wakes_at() {
             let address = Address { environment, schedule: id };
-            shard.timers(timers::Message::Set(TimerKey::Schedule(address), at));
+            shard.timers.set(TimerKey::Schedule(address), at);
         }
         Ok(ScheduleDetail { row, target: given })
     }

@@ -303,11 +303,8 @@ impl Activation<ExecutionItem> {
         let (ticket, commit) = durable::submit(&node, environment, partition, unit, taken);
         *pending = Some((commit, waiting));
         let myself = self.myself.clone();
-        tokio::spawn(async move {
-            let outcome = ticket.await;
-            // Fails only if the actor is gone; the commit stands all the same.
-            let _ = myself.cast(Message::Committed(outcome));
-        });
+        // Fails only if the actor is gone; the commit stands all the same.
+        ticket.then(move |outcome| drop(myself.cast(Message::Committed(outcome))));
         Ok(())
     }
 

@@ -25,7 +25,8 @@ pub(crate) use crate::kernel::address::ScheduleAddress as Address;
 use crate::kernel::item::{Activation, Done, Item};
 use crate::kernel::supervisor::Reason;
 pub(crate) use crate::messages::schedule::{Changes, Message, NewTarget, Reply};
-use crate::node::{Node, timers};
+use crate::node::Node;
+use crate::node::timers::TimerKey;
 use crate::tables::schedules::{self, RunRow, ScheduleRow};
 use crate::upkeep::retention;
 
@@ -212,13 +213,13 @@ impl Activation<ScheduleItem> {
     }
 
     fn arm(&self) {
-        let key = timers::TimerKey::Schedule(self.address);
+        let key = TimerKey::Schedule(self.address);
         let at = self.item.0.as_ref().and_then(|own| own.row.schedule.wakes_at());
         let shard = self.node.shard(self.address.schedule.partition());
-        shard.timers(match at {
-            Some(at) => timers::Message::Set(key, at),
-            None => timers::Message::Forget(key),
-        });
+        match at {
+            Some(at) => shard.timers.set(key, at),
+            None => shard.timers.forget(key),
+        }
     }
 
     async fn change(&mut self, changes: Changes, reply: Reply<ScheduleRow>) -> Done {

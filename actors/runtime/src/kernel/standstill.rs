@@ -62,10 +62,8 @@ impl Standstill {
     pub(crate) fn release(&self, project: Slot, store: &dyn Store) {
         let mut still = self.write();
         for (batch, reply) in waiting(still.remove(&project)) {
-            let ticket = store.commit(batch);
-            if !reply.is_closed() {
-                tokio::spawn(async move { reply.send(ticket.await) });
-            }
+            // The ticket may have been dropped.
+            store.commit(batch).then(move |outcome| drop(reply.send(outcome)));
         }
     }
 

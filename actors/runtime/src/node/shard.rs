@@ -20,7 +20,7 @@ use crate::kernel::ports::Ports;
 use crate::kernel::removal_locks::RemovalLocks;
 use crate::kernel::standstill::Standstill;
 use crate::messages::{approval, batch, delivery, execution, schedule, submission, task};
-use crate::node::timers;
+use crate::node::timers::{TimerKey, Timers};
 use crate::tables::LoadedTask;
 
 /// The number of pooled task actors, 9 KB each.
@@ -44,7 +44,7 @@ pub(crate) struct Shard {
     pub(crate) new_executions: HandoffCache<ExecutionAddress, (Execution, Arc<Program>)>,
     /// Executions that are being removed, and must not be woken.
     pub(crate) leaving: RemovalLocks<ExecutionAddress>,
-    pub(crate) timers: OnceLock<ActorRef<timers::Message>>,
+    pub(crate) timers: Timers,
     pub(crate) submissions: OnceLock<ActorRef<submission::Message>>,
 }
 
@@ -57,6 +57,7 @@ impl std::fmt::Debug for Shard {
 impl Shard {
     pub(crate) fn new(store: Arc<dyn Store>, ports: Ports, standstill: Arc<Standstill>) -> Self {
         let epochs = (0..=u8::MAX).map(|at| store.epoch(Partition(at))).collect();
+        let timers = Timers::new(Arc::clone(&ports.clock));
         Self {
             store,
             epochs,
@@ -71,7 +72,7 @@ impl Shard {
             handoff: HandoffCache::default(),
             new_executions: HandoffCache::default(),
             leaving: RemovalLocks::default(),
-            timers: OnceLock::new(),
+            timers,
             submissions: OnceLock::new(),
         }
     }
@@ -127,7 +128,7 @@ impl Shard {
         self.deliveries.open();
         self.schedules.open();
         self.batches.open();
-        self.timers(timers::Message::Begin);
+        self.timers.begin();
     }
 
     /// Starts no actor of a project until [`Self::open_project`].
@@ -167,10 +168,27 @@ impl Shard {
         self.tasks.shrink_pool();
     }
 
-    /// Sends the timers a message. While the system stops there are no timers, and nothing is owed.
-    pub(crate) fn timers(&self, message: timers::Message) {
-        if let Some(timers) = self.timers.get() {
-            let _ = timers.cast(message);
+    /// Wakes the items at their instants, for good.
+    pub(crate) async fn wake_in_time(&self) {
+        loop {
+            self.timers.next_look().await;
+            while let Some(key) = self.timers.due() {
+                match key {
+                    TimerKey::Task(task) => self.tasks.send(task, task::Message::TimePassed),
+                    TimerKey::Execution(execution) => {
+                        self.executions.send(execution, execution::Message::TimePassed);
+                    }
+                    TimerKey::Approval(approval) => {
+                        self.approvals.send(approval, approval::Message::TimePassed);
+                    }
+                    TimerKey::Delivery(delivery) => {
+                        self.deliveries.send(delivery, delivery::Message::TimePassed);
+                    }
+                    TimerKey::Schedule(schedule) => {
+                        self.schedules.send(schedule, schedule::Message::TimePassed);
+                    }
+                }
+            }
         }
     }
 }

@@ -1,22 +1,19 @@
 //! One shard's timers: the wake-ups of tasks, executions, approvals, deliveries and schedules.
 //!
 //! The instants of timetables are of the wall clock, which may jump, and all others are of the process; the timers
-//! look at both at least once a second. The system spawns one actor per shard, which is rebuilt from the
-//! unfinished items. Deliberately absent: the reaction at the instant. The woken actor decides.
+//! look at both at least once a second while something is to be woken. They are rebuilt from the unfinished items.
+//! Deliberately absent: the reaction at the instant. The woken actor decides.
 
 mod deadlines;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use callboard_domain::Timestamp;
-use ractor::{Actor, ActorProcessingErr, ActorRef};
-use tokio::task::JoinHandle;
+use tokio::sync::Notify;
 
 use crate::kernel::address::{DeliveryAddress, ExecutionAddress, ScheduleAddress, TaskAddress};
-use crate::kernel::directory::Directory;
 use crate::kernel::ports::Clock;
-use crate::messages::{approval, delivery, execution, schedule, task};
 
 use deadlines::Deadlines;
 
@@ -32,41 +29,26 @@ pub(crate) enum TimerKey {
     Schedule(ScheduleAddress),
 }
 
-/// A message to the timers.
-#[derive(Debug)]
-pub(crate) enum Message {
-    /// Wake the item at this instant, and not at any earlier named one.
-    Set(TimerKey, Timestamp),
-    /// The item need not be woken.
-    Forget(TimerKey),
-    /// The state is whole: look at the clock from now on.
-    Begin,
-    /// Look at the clock.
-    Look,
-    /// Say the number of items that are to be woken.
-    #[cfg(test)]
-    Count(tokio::sync::oneshot::Sender<usize>),
+/// The wake-ups of a shard.
+pub(crate) struct Timers {
+    clock: Arc<dyn Clock>,
+    planned: Mutex<Planned>,
+    /// Told when the clock is to be looked at earlier than planned.
+    earlier: Notify,
 }
 
-/// The actor.
-#[derive(Debug)]
-pub(crate) struct Timers;
-
-pub(crate) struct State {
+#[derive(Default)]
+struct Planned {
+    /// The state is whole: items may be woken.
     begun: bool,
     deadlines: Deadlines,
     /// The occurrences of schedules, by the wall clock.
     occurrences: Deadlines,
-    clock: Arc<dyn Clock>,
-    tasks: Arc<Directory<TaskAddress, task::Message>>,
-    executions: Arc<Directory<ExecutionAddress, execution::Message>>,
-    approvals: Arc<Directory<TaskAddress, approval::Message>>,
-    deliveries: Arc<Directory<DeliveryAddress, delivery::Message>>,
-    schedules: Arc<Directory<ScheduleAddress, schedule::Message>>,
-    nap: Option<(Timestamp, JoinHandle<()>)>,
+    /// The next look at the clock; `None` while nothing is to be woken.
+    next_look: Option<Timestamp>,
 }
 
-impl State {
+impl Planned {
     fn of(&mut self, key: TimerKey) -> &mut Deadlines {
         match key {
             TimerKey::Task(_)
@@ -76,104 +58,81 @@ impl State {
             TimerKey::Schedule(_) => &mut self.occurrences,
         }
     }
-
-    fn due(&mut self) -> Option<TimerKey> {
-        let due = self.deadlines.due(self.clock.now());
-        due.or_else(|| self.occurrences.due(self.clock.wall()))
-    }
-
-    /// Makes sure that the clock is looked at in time.
-    fn doze(&mut self, myself: &ActorRef<Message>) {
-        let now = self.clock.now();
-        let deadline = self.deadlines.next().map(|at| at.since(now));
-        let occurrence = self.occurrences.next().map(|at| at.since(self.clock.wall()));
-        let Some(wait) = deadline.into_iter().chain(occurrence).min().filter(|_| self.begun) else {
-            return;
-        };
-        let until = now.after(wait.min(LONGEST_NAP));
-        if let Some((planned, nap)) = &self.nap {
-            if *planned <= until && !nap.is_finished() {
-                return;
-            }
-            nap.abort();
-        }
-        let (myself, wait) = (myself.clone(), until.since(now));
-        let nap = tokio::spawn(async move {
-            tokio::time::sleep(wait).await;
-            // Fails only when the system is stopping.
-            let _ = myself.cast(Message::Look);
-        });
-        self.nap = Some((until, nap));
-    }
 }
 
-impl Actor for Timers {
-    type Msg = Message;
-    type State = State;
-    type Arguments = (
-        Arc<dyn Clock>,
-        Arc<Directory<TaskAddress, task::Message>>,
-        Arc<Directory<ExecutionAddress, execution::Message>>,
-        Arc<Directory<TaskAddress, approval::Message>>,
-        Arc<Directory<DeliveryAddress, delivery::Message>>,
-        Arc<Directory<ScheduleAddress, schedule::Message>>,
-    );
-
-    async fn pre_start(
-        &self,
-        _: ActorRef<Message>,
-        (clock, tasks, executions, approvals, deliveries, schedules): Self::Arguments,
-    ) -> Result<State, ActorProcessingErr> {
-        Ok(State {
-            begun: false,
-            deadlines: Deadlines::default(),
-            occurrences: Deadlines::default(),
-            clock,
-            tasks,
-            executions,
-            approvals,
-            deliveries,
-            schedules,
-            nap: None,
-        })
+impl Timers {
+    pub(crate) fn new(clock: Arc<dyn Clock>) -> Self {
+        Self { clock, planned: Mutex::default(), earlier: Notify::new() }
     }
 
-    async fn handle(
-        &self,
-        myself: ActorRef<Message>,
-        message: Message,
-        state: &mut State,
-    ) -> Result<(), ActorProcessingErr> {
-        match message {
-            Message::Set(key, at) => state.of(key).set(key, at),
-            Message::Forget(key) => state.of(key).forget(key),
-            Message::Begin => state.begun = true,
-            #[cfg(test)]
-            Message::Count(reply) => {
-                let _ = reply.send(state.deadlines.len() + state.occurrences.len());
-            }
-            Message::Look => {
-                state.nap = None;
-                while let Some(key) = state.due() {
-                    match key {
-                        TimerKey::Task(task) => state.tasks.send(task, task::Message::TimePassed),
-                        TimerKey::Execution(execution) => {
-                            state.executions.send(execution, execution::Message::TimePassed);
-                        }
-                        TimerKey::Approval(approval) => {
-                            state.approvals.send(approval, approval::Message::TimePassed);
-                        }
-                        TimerKey::Delivery(delivery) => {
-                            state.deliveries.send(delivery, delivery::Message::TimePassed);
-                        }
-                        TimerKey::Schedule(schedule) => {
-                            state.schedules.send(schedule, schedule::Message::TimePassed);
-                        }
-                    }
-                }
-            }
+    fn planned(&self) -> MutexGuard<'_, Planned> {
+        self.planned.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Wakes the item at this instant, and not at any earlier named one.
+    pub(crate) fn set(&self, key: TimerKey, at: Timestamp) {
+        let mut planned = self.planned();
+        planned.of(key).set(key, at);
+        let at = match key {
+            TimerKey::Schedule(_) => self.clock.now().after(at.since(self.clock.wall())),
+            TimerKey::Task(_)
+            | TimerKey::Execution(_)
+            | TimerKey::Approval(_)
+            | TimerKey::Delivery(_) => at,
+        };
+        if planned.begun && planned.next_look.is_none_or(|look| at < look) {
+            planned.next_look = Some(at);
+            drop(planned);
+            self.earlier.notify_one();
         }
-        state.doze(&myself);
-        Ok(())
+    }
+
+    /// The item need not be woken.
+    pub(crate) fn forget(&self, key: TimerKey) {
+        self.planned().of(key).forget(key);
+    }
+
+    /// Wakes items from now on.
+    pub(crate) fn begin(&self) {
+        self.planned().begun = true;
+        self.earlier.notify_one();
+    }
+
+    /// Waits until the clock is to be looked at.
+    pub(crate) async fn next_look(&self) {
+        match self.nap() {
+            // It is looked at early at worst.
+            Some(nap) => drop(tokio::time::timeout(nap, self.earlier.notified()).await),
+            None => self.earlier.notified().await,
+        }
+    }
+
+    /// The time until the next look at the clock; `None` if nothing is to be woken.
+    fn nap(&self) -> Option<Duration> {
+        let mut planned = self.planned();
+        let now = self.clock.now();
+        let deadline = planned.deadlines.next().map(|at| at.since(now));
+        let occurrence = planned.occurrences.next().map(|at| at.since(self.clock.wall()));
+        let wait = deadline.into_iter().chain(occurrence).min().filter(|_| planned.begun);
+        let nap = wait.map(|wait| wait.min(LONGEST_NAP));
+        planned.next_look = nap.map(|nap| now.after(nap));
+        nap
+    }
+
+    /// Takes out an item that is to be woken by now.
+    pub(crate) fn due(&self) -> Option<TimerKey> {
+        let mut planned = self.planned();
+        if !planned.begun {
+            return None;
+        }
+        let due = planned.deadlines.due(self.clock.now());
+        due.or_else(|| planned.occurrences.due(self.clock.wall()))
+    }
+
+    /// The number of items that are to be woken.
+    #[cfg(test)]
+    pub(crate) fn count(&self) -> usize {
+        let planned = self.planned();
+        planned.deadlines.len() + planned.occurrences.len()
     }
 }

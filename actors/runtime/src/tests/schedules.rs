@@ -86,7 +86,7 @@ impl Bench {
 async fn a_schedule_starts_its_work_at_its_instants_and_sleeps_between_them() {
     let bench = Bench::new().await;
     let id = bench.scheduled(settings_of("*/10 * * * *", Overlap::Allow, CatchUp::None)).await;
-    assert_eq!((bench.handle.awake(), bench.handle.timer_count().await), (0, 1));
+    assert_eq!((bench.handle.awake(), bench.handle.timer_count()), (0, 1));
     tokio::time::sleep(Duration::from_mins(35)).await;
     let runs = bench.runs(id).await;
     assert_eq!(runs.iter().map(|run| run.outcome).collect::<Vec<_>>(), [Outcome::Started; 3]);
@@ -317,7 +317,7 @@ async fn a_paused_schedule_rests_a_changed_one_follows_and_a_deleted_one_is_gone
     let enabled = |enabled| move |settings| Ok(Timed { enabled, ..settings });
     let changed = bench.handle.change_schedule(&owner(), id, enabled(false), None).await;
     assert_eq!(changed.expect("it is there").row.schedule.next, None);
-    assert_eq!(bench.handle.timer_count().await, 0);
+    assert_eq!(bench.handle.timer_count(), 0);
     tokio::time::sleep(Duration::from_mins(5)).await;
     assert_eq!(bench.tasks().await, 0);
     let list = |enabled| Schedules { enabled, window: ALL };
@@ -333,7 +333,7 @@ async fn a_paused_schedule_rests_a_changed_one_follows_and_a_deleted_one_is_gone
     let gone = bench.handle.schedule(Environment::LIVE, id).await;
     assert!(matches!(gone, Err(Error::NotFound { .. })), "{gone:?}");
     tokio::time::sleep(Duration::from_mins(5)).await;
-    assert_eq!((bench.tasks().await, bench.handle.timer_count().await), (3, 0));
+    assert_eq!((bench.tasks().await, bench.handle.timer_count()), (3, 0));
 }
 
 #[tokio::test(start_paused = true)]

@@ -56,7 +56,7 @@ async fn an_execution_waits_for_its_signal_as_rows_and_goes_on_after_a_restart()
     bench.sleeps().await;
 
     let bench = bench.restart().await;
-    assert_eq!((bench.handle.awake(), bench.handle.timer_count().await), (0, 0));
+    assert_eq!((bench.handle.awake(), bench.handle.timer_count()), (0, 0));
     let sent = bench.signal(id, signal("payment", json!({"by": "ann"}))).await;
     assert_eq!(sent, Ok(false));
     let mut worker = bench.worker(1).await;
@@ -123,7 +123,7 @@ async fn a_wait_ends_in_time_also_after_a_restart_and_a_clock_that_goes_back() {
     let id = bench.start(plan(vec![waiting, wait("b", "on", &[])]), Start::default()).await;
     bench.sleeps().await;
     let bench = bench.restart().await;
-    assert_eq!((bench.handle.awake(), bench.handle.timer_count().await), (0, 1));
+    assert_eq!((bench.handle.awake(), bench.handle.timer_count()), (0, 1));
     bench.wall.fetch_sub(3_600_000, Ordering::SeqCst);
     tokio::time::sleep(Duration::from_mins(2)).await;
     assert_eq!(stages(&bench.execution(id).await), [Stage::Awaiting, Stage::Awaiting]);

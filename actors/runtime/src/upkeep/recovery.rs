@@ -18,7 +18,8 @@ use crate::commit::effects;
 use crate::items::{approval, delivery, execution, task};
 use crate::kernel::address::{ScheduleAddress, TaskAddress};
 use crate::messages::schedule;
-use crate::node::{Node, PAGE, timers};
+use crate::node::timers::TimerKey;
+use crate::node::{Node, PAGE};
 use crate::tables::{
     self, ENDED_DELIVERIES, LIVE_APPROVALS, LIVE_DELIVERIES, LIVE_EXECUTIONS, SCHEDULES,
     UNLISTED_DELIVERIES,
@@ -142,8 +143,8 @@ async fn recover_executions(
             let shard = node.shard(execution.partition());
             let address = execution::Address { environment, execution };
             if let Some(at) = head.wakes_at() {
-                let key = timers::TimerKey::Execution(address);
-                shard.timers(timers::Message::Set(key, at));
+                let key = TimerKey::Execution(address);
+                shard.timers.set(key, at);
             }
             let decided = head.is_plain_run() && !head.is_undecided();
             let is_moved = with_tasks.contains(&execution) || head.only_awaits();
@@ -176,7 +177,7 @@ async fn recover_schedules(node: &Node, environment: Environment) -> Result<usiz
                 Err(_) => row.schedule.clone(),
             };
             if let Some(at) = planned.wakes_at() {
-                shard.timers(timers::Message::Set(timers::TimerKey::Schedule(address), at));
+                shard.timers.set(TimerKey::Schedule(address), at);
             }
             if planned != row.schedule || !row.schedule.queued.is_empty() {
                 shard.schedules.send(address, schedule::Message::Recover);

@@ -55,7 +55,7 @@ impl World {
         if awake > 0 {
             return Err(format!("{awake} actors are awake with nothing to do"));
         }
-        let timer_count = self.handle.timer_count().await;
+        let timer_count = self.handle.timer_count();
         if timer_count > 0 {
             return Err(format!("{timer_count} are to be woken with nothing to do"));
         }
