@@ -35,7 +35,8 @@ pub struct UnitBuilder<'p> {
     program: &'p Program,
     pub(super) unit: Unit,
     pub(super) before: Option<Box<Execution>>,
-    pub(super) step: Step<Execution>,
+    /// Boxed, as the change that it becomes: a future that holds a builder moves as a whole.
+    pub(super) step: Box<Step<Execution>>,
     changed: bool,
     /// The bytes that the decisions so far have rendered; a full evaluation counts 1 MiB besides.
     rendered: usize,
@@ -61,7 +62,7 @@ impl<'p> UnitBuilder<'p> {
     /// whether or not its timer has fired.
     #[must_use]
     pub fn of(program: &'p Program, state: &Execution, now: Timestamp) -> Self {
-        let (before, step) = (Some(Box::new(state.clone())), Step::to(state.clone()));
+        let (before, step) = (Some(Box::new(state.clone())), Box::new(Step::to(state.clone())));
         let unit = Unit::at(now);
         let mut builder =
             Self { program, unit, before, step, changed: false, rendered: 0, items: 0 };
@@ -79,7 +80,7 @@ impl<'p> UnitBuilder<'p> {
             program,
             unit: Unit::at(now),
             before: None,
-            step,
+            step: Box::new(step),
             changed: true,
             rendered: 0,
             items: 0,
@@ -455,7 +456,7 @@ impl<'p> UnitBuilder<'p> {
         self.announce_end(sources);
         let Self { mut unit, before, step, changed, .. } = self;
         if changed {
-            unit.changes.push(Change::Execution(before, Box::new(step)));
+            unit.changes.push(Change::Execution(before, step));
         }
         unit
     }

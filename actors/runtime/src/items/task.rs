@@ -100,7 +100,8 @@ impl Item for TaskItem {
             Message::Join(join) => drop(held.join(*join, false).await?),
             Message::Recover(permits) => held.resume(permits),
             Message::TakeShares(shares) => held.take_shares(shares),
-            Message::Rebind(_) => {}
+            // Its content was taken out: see `rebound`.
+            Message::Rebind(..) => {}
         }
         Ok(())
     }
@@ -113,8 +114,12 @@ impl Item for TaskItem {
         *self = Self::default();
     }
 
-    fn rebinds_to(message: &Message) -> Option<TaskAddress> {
-        if let Message::Rebind(address) = message { Some(*address) } else { None }
+    fn rebound(message: Message) -> (Option<TaskAddress>, Message) {
+        if let Message::Rebind(address, message) = message {
+            (Some(address), *message)
+        } else {
+            (None, message)
+        }
     }
 }
 

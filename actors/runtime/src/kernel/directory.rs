@@ -3,7 +3,7 @@
 //! ```text
 //!   send ─▶ awake?    yes ─▶ its mailbox
 //!           starting?  yes ─▶ waits here until it is awake
-//!           a take_pooled?   yes ─▶ receives its new address, and then the message
+//!           one pooled? yes ─▶ receives its new address with the message
 //!           otherwise      ─▶ waits here, and the supervisor is asked to start it
 //! ```
 //!
@@ -31,8 +31,8 @@ pub(crate) struct Directory<A, M> {
 
 /// The reuse of an actor for another address.
 struct Pool<A, M> {
-    /// The message that rebinds the actor.
-    rebind: fn(A) -> M,
+    /// The message that rebinds the actor, with the first message to its new address.
+    rebind: fn(A, M) -> M,
     /// The most actors that are kept.
     pooled: usize,
 }
@@ -108,9 +108,9 @@ impl<A: Ord + Hash + Clone + Debug + InProject, M: ractor::Message> Directory<A,
     }
 
     /// An empty directory that keeps up to `pooled` of the retired for the reuse at another address,
-    /// which arrives in this message; it is not counted among those that they handle.
+    /// which arrives with the first message to it.
     #[must_use]
-    pub(crate) fn with_pool(pooled: usize, rebind: fn(A) -> M) -> Self {
+    pub(crate) fn with_pool(pooled: usize, rebind: fn(A, M) -> M) -> Self {
         Self { pool: Some(Pool { rebind, pooled }), ..Self::new() }
     }
 
@@ -164,7 +164,7 @@ impl<A: Ord + Hash + Clone + Debug + InProject, M: ractor::Message> Directory<A,
 
     /// Sends `message` to the actor at `address`, waking it if need be. Messages of one sender to
     /// one address are handled in the order of sending.
-    pub(crate) fn send(&self, address: A, message: M) {
+    pub(crate) fn send(&self, address: A, mut message: M) {
         let mut entries = self.entries();
         let Entries { by_address, pooled, idle, closed, still } = &mut *entries;
         let closed = match still.get_mut(&address.slot()) {
@@ -179,13 +179,18 @@ impl<A: Ord + Hash + Clone + Debug + InProject, M: ractor::Message> Directory<A,
         match by_address.entry(address) {
             hash_map::Entry::Vacant(vacant) => {
                 let address = vacant.key().clone();
-                let pooled_actor =
-                    if closed.is_none() { self.take_pooled(pooled, &address) } else { None };
-                *idle = pooled.len().min(*idle);
-                if let Some(actor) = pooled_actor {
-                    let entry = vacant.insert(Entry::Awake { actor, sent: 0 });
-                    entry.take(message);
-                    return;
+                if let Some(pool) = self.pool.as_ref().filter(|_| closed.is_none())
+                    && let Some(actor) = pooled.pop()
+                {
+                    *idle = pooled.len().min(*idle);
+                    message = (pool.rebind)(address.clone(), message);
+                    if let Err(MessagingErr::SendErr(unsent)) = actor.cast(message) {
+                        // It has just ended: another one learns its own address from the message.
+                        message = unsent;
+                    } else {
+                        vacant.insert(Entry::Awake { actor, sent: 1 });
+                        return;
+                    }
                 }
                 vacant.insert(Entry::starting(vec![message]));
                 if let Some(closed) = closed {
@@ -196,17 +201,6 @@ impl<A: Ord + Hash + Clone + Debug + InProject, M: ractor::Message> Directory<A,
                 self.ask_to_start(address);
             }
             hash_map::Entry::Occupied(mut occupied) => occupied.get_mut().take(message),
-        }
-    }
-
-    /// A pooled actor that was rebound to the item at `address`.
-    fn take_pooled(&self, pooled: &mut Vec<ActorRef<M>>, address: &A) -> Option<ActorRef<M>> {
-        let pool = self.pool.as_ref()?;
-        loop {
-            let actor = pooled.pop()?;
-            if actor.cast((pool.rebind)(address.clone())).is_ok() {
-                return Some(actor);
-            }
         }
     }
 
@@ -375,7 +369,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_project_stands_still_alone_and_is_gone_alone() {
-        let directory = Directory::<u8, u8>::with_pool(8, |address| address);
+        let directory = Directory::<u8, u8>::with_pool(8, |address, _| address);
         let (starts, mut started) = tokio::sync::mpsc::unbounded_channel();
         directory.on_start(move |address| starts.send(address).expect("the test listens"));
         let [here, other, awake] = [0x10, 0x20, 0x11];
@@ -399,7 +393,7 @@ mod tests {
 
     #[tokio::test]
     async fn spares_that_nobody_needed_for_a_while_are_stopped() {
-        let directory = Directory::<u8, u8>::with_pool(8, |address| address);
+        let directory = Directory::<u8, u8>::with_pool(8, |address, _| address);
         let mut running = Vec::new();
         for address in 0..3 {
             let (actor, handle) = Actor::spawn(None, TimerKey, ()).await.expect("it starts");

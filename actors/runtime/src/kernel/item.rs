@@ -58,9 +58,9 @@ pub(crate) trait Item: Sized + Send + 'static {
         true
     }
 
-    /// The address of the item that a pooled actor is to hold from this message on.
-    fn rebinds_to(_: &Self::Message) -> Option<Self::Address> {
-        None
+    /// The address of the item that a pooled actor is to hold from this message on, and what the message holds.
+    fn rebound(message: Self::Message) -> (Option<Self::Address>, Self::Message) {
+        (None, message)
     }
 }
 
@@ -154,9 +154,10 @@ impl<I: Item> Actor for ItemActor<I> {
         message: I::Message,
         (held, _): &mut Self::State,
     ) -> Done {
-        if let Some(address) = I::rebinds_to(&message) {
+        let (rebound, message) = I::rebound(message);
+        if let Some(address) = rebound {
             (held.address, held.handled, held.retired) = (address, 0, false);
-            return I::start(held, Reason::Woken).await;
+            I::start(held, Reason::Woken).await?;
         }
         held.handled += u64::from(I::is_counted(&message));
         I::handle(held, message).await?;

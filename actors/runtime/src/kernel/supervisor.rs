@@ -277,7 +277,7 @@ mod tests {
 
     #[derive(Debug)]
     enum PooledMessage {
-        Rebind(u8),
+        Rebind(u8, Box<PooledMessage>),
         Work,
         Break,
     }
@@ -316,11 +316,15 @@ mod tests {
             birth: &mut ChildSpec<Pooled>,
         ) -> Result<(), ActorProcessingErr> {
             let say = |address, what| self.0.send((address, what)).expect("the test listens");
+            let message = if let PooledMessage::Rebind(address, message) = message {
+                birth.address = address;
+                say(address, "becomes");
+                *message
+            } else {
+                message
+            };
             match message {
-                PooledMessage::Rebind(address) => {
-                    birth.address = address;
-                    say(address, "becomes");
-                }
+                PooledMessage::Rebind(..) => panic!("an actor is rebound once by a message"),
                 PooledMessage::Work => {
                     // Only the last message before it rests lets it retire.
                     let retires = birth.directory.retire(&birth.address, 1, &myself);
@@ -335,7 +339,9 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_spare_becomes_the_actor_of_another_address_and_breaks_as_that() {
         let (sender, mut heard) = mpsc::unbounded_channel();
-        let directory = Arc::new(DirectoryOf::<Pooled>::with_pool(1, PooledMessage::Rebind));
+        let directory = Arc::new(DirectoryOf::<Pooled>::with_pool(1, |address, message| {
+            PooledMessage::Rebind(address, Box::new(message))
+        }));
         let arguments = (Pooled(sender), Arc::clone(&directory));
         let (supervisor, _) =
             Actor::spawn(None, Supervisor::default(), arguments).await.expect("it starts");
@@ -344,7 +350,7 @@ mod tests {
         assert_eq!([hear().await, hear().await], [(1, "starts"), (1, "worked")]);
         directory.send(2, PooledMessage::Work);
         assert_eq!([hear().await, hear().await], [(2, "becomes"), (2, "worked")]);
-        // There is one take_pooled, and it breaks as the actor of the third.
+        // There is one in the pool, and it breaks as the actor of the third.
         directory.send(3, PooledMessage::Break);
         directory.send(4, PooledMessage::Work);
         assert_eq!(hear().await, (3, "becomes"));

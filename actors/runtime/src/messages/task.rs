@@ -44,8 +44,8 @@ pub(crate) enum Message {
     Recover(Permits),
     /// The task, if it runs, holds these shares too.
     TakeShares(Vec<Share>),
-    /// The pooled actor holds another task from now on.
-    Rebind(TaskAddress),
+    /// The pooled actor holds another task from now on, to which this message is sent.
+    Rebind(TaskAddress, Box<Message>),
 }
 
 /// A worker's answer.

@@ -63,7 +63,9 @@ impl Shard {
             epochs,
             standstill,
             ports,
-            tasks: Arc::new(Directory::with_pool(POOLED_TASKS, task::Message::Rebind)),
+            tasks: Arc::new(Directory::with_pool(POOLED_TASKS, |address, message| {
+                task::Message::Rebind(address, Box::new(message))
+            })),
             executions: Arc::default(),
             approvals: Arc::default(),
             deliveries: Arc::default(),
