@@ -16,7 +16,8 @@ use crate::plan::{Plan, PlanSource, StepSource};
 use crate::retry;
 use crate::schema::Schema;
 use crate::task::{
-    Chance, Channels, Completion, Ending, EndingCode, Gate, LeaseId, Message, Role, Spec, Status,
+    Chance, Channels, Completion, Ending, EndingCode, Gate, LeaseId, Message, OutputFault, Role,
+    Spec, Status,
 };
 use crate::usage::Usage;
 
