@@ -144,6 +144,8 @@ impl Item for ExecutionItem {
                     return Ok(());
                 }
             }
+            // Its content was taken out: see `rebound`.
+            Message::Rebind(..) => {}
         }
         held.advance().await
     }
@@ -162,8 +164,20 @@ impl Item for ExecutionItem {
         }
     }
 
+    fn retired(&mut self) {
+        *self = Self { resting: self.resting, ..Self::default() };
+    }
+
     fn is_counted(message: &Message) -> bool {
         !matches!(message, Message::Committed(_) | Message::Rest)
+    }
+
+    fn rebound(message: Message) -> (Option<Address>, Message) {
+        if let Message::Rebind(address, message) = message {
+            (Some(address), *message)
+        } else {
+            (None, message)
+        }
     }
 }
 

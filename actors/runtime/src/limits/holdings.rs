@@ -114,7 +114,7 @@ impl AccountHoldings {
 
     /// Adds the texts among some rows to an account's.
     pub(crate) fn store(&self, environment: Environment, account: &str, rows: &[Op]) {
-        if self.caps().stored_bytes.is_some() {
+        if !rows.is_empty() && self.caps().stored_bytes.is_some() {
             let bytes = tables::text_bytes(rows);
             self.with(environment, account, |holdings| holdings.store(bytes));
         }

@@ -25,6 +25,8 @@ use crate::tables::LoadedTask;
 
 /// The number of pooled task actors, 9 KB each.
 const POOLED_TASKS: usize = 128;
+/// The number of pooled execution actors.
+const POOLED_EXECUTIONS: usize = 64;
 
 /// One shard.
 pub(crate) struct Shard {
@@ -66,7 +68,9 @@ impl Shard {
             tasks: Arc::new(Directory::with_pool(POOLED_TASKS, |address, message| {
                 task::Message::Rebind(address, Box::new(message))
             })),
-            executions: Arc::default(),
+            executions: Arc::new(Directory::with_pool(POOLED_EXECUTIONS, |address, message| {
+                execution::Message::Rebind(address, Box::new(message))
+            })),
             approvals: Arc::default(),
             deliveries: Arc::default(),
             schedules: Arc::default(),
@@ -168,6 +172,7 @@ impl Shard {
         self.handoff.age();
         self.new_executions.age();
         self.tasks.shrink_pool();
+        self.executions.shrink_pool();
     }
 
     /// Wakes the items at their instants, for good.
