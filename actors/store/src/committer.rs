@@ -15,7 +15,7 @@
 mod deferred;
 mod group;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::sync::{Arc, Mutex, RwLock};
@@ -207,15 +207,20 @@ pub(crate) struct Committer<E> {
     shared: Arc<Shared>,
     logs: BTreeMap<LogId, Bounds>,
     stamp: u64,
-    /// Logs that may have trimmed rows on the disk.
-    unswept: BTreeSet<LogId>,
+    /// Logs that may have trimmed rows on the disk, all from this record on.
+    unswept: BTreeMap<LogId, u64>,
+}
+
+/// All logs, from their first record on.
+fn whole(logs: &BTreeMap<LogId, Bounds>) -> BTreeMap<LogId, u64> {
+    logs.keys().map(|log| (*log, 0)).collect()
 }
 
 impl<E: Engine> Committer<E> {
     /// A committer for one opening of `engine`.
     pub(crate) fn new(engine: E, epoch: Epoch, shared: Arc<Shared>) -> Self {
         let logs = shared.logs.read().expect("no holder panics").clone();
-        let unswept = logs.keys().copied().collect();
+        let unswept = whole(&logs);
         // Stamps ascend with every put, over openings too: 2^40 puts an opening, 2^24 openings.
         Self { engine, shared, logs, stamp: epoch.0 << 40, unswept }
     }
@@ -276,7 +281,7 @@ impl<E: Engine> Committer<E> {
             Applied::Moved(logs) => {
                 let fetch = |key: &Key| block(&self.engine, key).ok().flatten();
                 self.shared.index.withdraw(changes, &fetch);
-                self.unswept = logs.keys().copied().collect();
+                self.unswept = whole(&logs);
                 self.logs = logs;
                 return Ok(None);
             }

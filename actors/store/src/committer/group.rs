@@ -84,7 +84,8 @@ impl<'c, 'g, E: Engine> Staging<'c, 'g, E> {
 
     /// Returns all that is staged, with some rows that earlier trims have left. An error is the engine's.
     pub(super) fn finish(mut self) -> Result<Staged<'g>, Error> {
-        for log in self.committer.unswept.clone() {
+        let unswept: Vec<_> = self.committer.unswept.keys().copied().collect();
+        for log in unswept {
             let appended = self.staged.records.iter().filter(|record| record.log == log).count();
             if appended > 0 && !self.staged.trims.contains_key(&log) {
                 self.sweep(log, SWEEP + appended)?;
@@ -161,13 +162,11 @@ impl<'c, 'g, E: Engine> Staging<'c, 'g, E> {
     /// Removes up to `limit` rows whose records are all trimmed.
     fn sweep(&mut self, log: LogId, limit: usize) -> Result<(), Error> {
         let oldest = self.committer.logs.get(&log).map_or(0, |bounds| bounds.oldest);
-        let keys =
-            self.committer.engine.keys(&log::key(log, 0, 0), &log::key(log, oldest, 0), limit)?;
-        if keys.len() < limit {
-            self.committer.unswept.remove(&log);
-        } else {
-            self.committer.unswept.insert(log);
-        }
+        // Rows that the last sweep removed are passed over until a checkpoint takes them from the disk: it begins behind
+        // them.
+        let from = self.committer.unswept.remove(&log).unwrap_or_default();
+        let (from, to) = (log::key(log, from, 0), log::key(log, oldest, 0));
+        let keys = self.committer.engine.keys(&from, &to, limit)?;
         let first = |key: &Vec<u8>| log::read_key(key).map_or(0, |(first, _)| first);
         // A row is removed when the next row begins at or before the oldest record to keep. The next
         // row after the last of these is on the disk, or this group appends it.
@@ -179,6 +178,9 @@ impl<'c, 'g, E: Engine> Staging<'c, 'g, E> {
                     .keys(&log::key(log, oldest, 0), &log::key(log, oldest + 1, 0), 1)?
                     .is_empty());
         let last = keys.last().map_or(0, first);
+        if keys.len() == limit {
+            self.committer.unswept.insert(log, last);
+        }
         let is_removed = |key: &Vec<u8>| next_begins_there || first(key) < last;
         let removed: Vec<_> = keys.into_iter().filter(is_removed).collect();
         if !removed.is_empty() {
