@@ -96,9 +96,9 @@ pub(crate) fn settings() -> Settings {
 }
 
 /// A clock that goes with tokio's, which a test may pause. The wall clock may jump besides.
-struct TestClock {
-    started: Instant,
-    wall: Arc<AtomicU64>,
+pub(crate) struct TestClock {
+    pub(crate) started: Instant,
+    pub(crate) wall: Arc<AtomicU64>,
 }
 
 impl Clock for TestClock {

@@ -136,3 +136,52 @@ impl Timers {
         planned.deadlines.len() + planned.occurrences.len()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicU64;
+
+    use callboard_domain::id::{Environment, TaskId};
+    use tokio::time::Instant;
+
+    use super::*;
+    use crate::tests::TestClock;
+
+    fn task(number: u128) -> TimerKey {
+        let task = TaskId::from_u128(number);
+        TimerKey::Task(TaskAddress { environment: Environment::LIVE, task })
+    }
+
+    /// The number of milliseconds after which the next item is woken, and the item.
+    async fn woken(timers: &Timers, since: Instant) -> (u128, TimerKey) {
+        loop {
+            timers.next_look().await;
+            if let Some(key) = timers.due() {
+                return (since.elapsed().as_millis(), key);
+            }
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn nothing_is_due_before_the_beginning_and_an_earlier_wake_up_is_not_slept_through() {
+        let start = Instant::now();
+        let clock = TestClock { started: start, wall: Arc::new(AtomicU64::new(1_000)) };
+        let timers = Arc::new(Timers::new(Arc::new(clock)));
+        timers.set(task(1), Timestamp::from_millis(900));
+        assert_eq!((timers.due(), timers.nap()), (None, None));
+        timers.begin();
+        assert_eq!(woken(&timers, start).await, (0, task(1)));
+
+        timers.set(task(2), Timestamp::from_millis(6_500));
+        timers.set(task(3), Timestamp::from_millis(4_000));
+        let later = Arc::clone(&timers);
+        tokio::spawn(async move {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            later.set(task(4), Timestamp::from_millis(1_250));
+            later.forget(task(3));
+        });
+        assert_eq!(woken(&timers, start).await, (250, task(4)));
+        assert_eq!(woken(&timers, start).await, (5_500, task(2)));
+        assert_eq!((timers.count(), timers.nap()), (0, None));
+    }
+}
