@@ -54,14 +54,18 @@ impl Worker {
         Self { site, key, habit, random: Random::new(seed), id, calls: HashMap::new() }
     }
 
-    /// Works until the load is over.
+    /// Works until the load is over, and every result that was sent is acknowledged: the server may have counted it.
     pub(super) async fn run(mut self) {
-        while self.site.goes_on() {
+        while self.goes_on() {
             if let Some(socket) = self.connect().await {
                 self.serve(socket).await;
             }
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
+    }
+
+    fn goes_on(&self) -> bool {
+        self.site.goes_on() || self.calls.values().any(|call| call.sent > 0)
     }
 
     async fn connect(&mut self) -> Option<FakeWorker> {
@@ -93,7 +97,7 @@ impl Worker {
         let mut look = tokio::time::interval(Duration::from_millis(20));
         let stays = Duration::from_millis(2_000 + self.random.below(4_000) as u64);
         let goes_at = Instant::now() + stays;
-        while self.site.goes_on() {
+        while self.goes_on() {
             let is_open = tokio::select! {
                 frame = socket.next() => match frame {
                     Some(frame) => self.take(&frame),
