@@ -1,4 +1,4 @@
-//! What a unit begins with: the items, the event, and the refusals.
+//! The items and the event that a unit begins with, and the reasons why an event changes nothing.
 
 use crate::approval::{self, Approval, Decider, Record, ReviewWay, Salt};
 use crate::error::Error;

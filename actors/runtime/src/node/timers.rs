@@ -29,6 +29,13 @@ pub(crate) enum TimerKey {
     Schedule(ScheduleAddress),
 }
 
+impl TimerKey {
+    /// True if the instant is of the wall clock.
+    const fn is_by_wall(self) -> bool {
+        matches!(self, Self::Schedule(_))
+    }
+}
+
 /// The wake-ups of a shard.
 pub(crate) struct Timers {
     clock: Arc<dyn Clock>,
@@ -50,13 +57,7 @@ struct Planned {
 
 impl Planned {
     fn of(&mut self, key: TimerKey) -> &mut Deadlines {
-        match key {
-            TimerKey::Task(_)
-            | TimerKey::Execution(_)
-            | TimerKey::Approval(_)
-            | TimerKey::Delivery(_) => &mut self.deadlines,
-            TimerKey::Schedule(_) => &mut self.occurrences,
-        }
+        if key.is_by_wall() { &mut self.occurrences } else { &mut self.deadlines }
     }
 }
 
@@ -73,13 +74,8 @@ impl Timers {
     pub(crate) fn set(&self, key: TimerKey, at: Timestamp) {
         let mut planned = self.planned();
         planned.of(key).set(key, at);
-        let at = match key {
-            TimerKey::Schedule(_) => self.clock.now().after(at.since(self.clock.wall())),
-            TimerKey::Task(_)
-            | TimerKey::Execution(_)
-            | TimerKey::Approval(_)
-            | TimerKey::Delivery(_) => at,
-        };
+        let at =
+            if key.is_by_wall() { self.clock.now().after(at.since(self.clock.wall())) } else { at };
         if planned.begun && planned.next_look.is_none_or(|look| at < look) {
             planned.next_look = Some(at);
             drop(planned);

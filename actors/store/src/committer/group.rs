@@ -162,8 +162,7 @@ impl<'c, 'g, E: Engine> Staging<'c, 'g, E> {
     /// Removes up to `limit` rows whose records are all trimmed.
     fn sweep(&mut self, log: LogId, limit: usize) -> Result<(), Error> {
         let oldest = self.committer.logs.get(&log).map_or(0, |bounds| bounds.oldest);
-        // Rows that the last sweep removed are passed over until a checkpoint takes them from the disk: it begins behind
-        // them.
+        // The rows that earlier sweeps removed are on the disk until a checkpoint: this one begins behind them.
         let from = self.committer.unswept.remove(&log).unwrap_or_default();
         let (from, to) = (log::key(log, from, 0), log::key(log, oldest, 0));
         let keys = self.committer.engine.keys(&from, &to, limit)?;
