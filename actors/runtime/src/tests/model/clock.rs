@@ -66,9 +66,13 @@ impl Machine {
 
     /// The machine sleeps until the clock of the process, which shows `now`, is as late as any ever was: all that
     /// waits is due in time.
-    pub(super) fn catch_up(&self, now: Timestamp) {
+    pub(super) fn catch_up(&self, now: impl Fn() -> Timestamp) {
+        self.seen(now());
         let latest = Timestamp::from_millis(self.latest.load(Ordering::SeqCst));
-        self.sleep(u64::try_from(latest.since(now).as_millis()).expect("hours"));
+        // A clock that is ahead of the wall clock goes on by less than the machine sleeps.
+        while now() < latest {
+            self.sleep(u64::try_from(latest.since(now()).as_millis()).expect("hours"));
+        }
     }
 
     /// The clocks of a process that starts now.

@@ -184,8 +184,11 @@ impl World {
         self.heard("a change of a plan", changed.map(drop));
         let known = bound.expect("both plans bound");
         planted::bound_is(&id.to_string(), known, self.handle.now());
+        // Until the change was stored, tasks were given out under the former plan.
+        let running = self.handle.running_of(&id.to_string());
         if let Some(planned) = &mut self.limits.planned {
             planned.bound = bound.filter(|_| is_known);
+            planned.running = running;
         }
     }
 

@@ -29,7 +29,7 @@ impl World {
             self.note("the process is started a last time");
             self.crash(usize::MAX, None).await;
         }
-        self.machine.catch_up(self.handle.now());
+        self.machine.catch_up(|| self.handle.now());
         let had_trouble = self.disk.was_troubled();
         self.loosen().await?;
         self.everybody_works().await;
