@@ -466,6 +466,13 @@ impl Handle {
         self.node.limits.concurrency.running().get(account).copied().unwrap_or_default()
     }
 
+    /// The running tasks of a concurrency key.
+    #[cfg(test)]
+    pub(crate) fn running_of_key(&self, environment: Environment, key: &str) -> u32 {
+        let key = crate::limits::flow::Limited::Key(environment, key.into());
+        self.node.limits.flow.running(&key)
+    }
+
     /// The unfinished tasks and stored bytes of an account.
     #[cfg(test)]
     pub(crate) fn holdings(&self, account: &str) -> callboard_domain::caps::Holdings {

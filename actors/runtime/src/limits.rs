@@ -16,7 +16,7 @@ pub(crate) mod reservation;
 pub(crate) mod reviewers;
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use callboard_domain::access::Account;
@@ -66,6 +66,8 @@ pub(crate) trait Tiers {
 pub(crate) struct Limits {
     pub(crate) prices: CurrentPrices,
     pub(crate) concurrency: Concurrency,
+    /// Held by the queue of a project that looks for a task which an account and a key have room for, and counts it.
+    leasing: PerEnvironment<Mutex<()>>,
     models: PerEnvironment<Models>,
     /// The limits of the settings, which count in each project for a model without limits of its own.
     pub(crate) configured_models: Arc<Mutex<BTreeMap<String, ModelLimits>>>,
@@ -104,6 +106,7 @@ impl Limits {
         Self {
             prices: CurrentPrices::new(prices),
             concurrency: Concurrency::new(quotas, Arc::clone(queues)),
+            leasing: PerEnvironment::default(),
             models: PerEnvironment::default(),
             configured_models: Arc::new(Mutex::new(models)),
             queues: Arc::clone(queues),
@@ -170,6 +173,13 @@ impl Limits {
         let environment = environment.live();
         let make = || Arc::new(Budgets::new(environment, Arc::clone(&self.budget_wake)));
         self.budgets.get_or(environment, make)
+    }
+
+    /// Keeps the other queues of the project from a look for a task until it is dropped: two that look at once would
+    /// both give the last place of an account or a key away.
+    pub(crate) fn leasing(&self, environment: Environment) -> MutexGuard<'_, ()> {
+        let leasing = self.leasing.get_or(environment.live(), Mutex::default);
+        leasing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The permits of a task that runs, and whose lease was given out `age` ago, before a restart.

@@ -213,10 +213,12 @@ impl Activation<QueueItem> {
         let Some(slot) = capacity.take(&self.address) else {
             return false;
         };
-        let (concurrency, limits) = (&self.node.limits.concurrency, &self.node.limits.flow);
+        let node = Arc::clone(&self.node);
+        let (concurrency, limits) = (&node.limits.concurrency, &node.limits.flow);
         let environment = self.address.environment;
-        let (models, blocked) = (self.node.limits.models(environment), &self.item.blocked);
+        let (models, blocked) = (node.limits.models(environment), &self.item.blocked);
         let queue = &*self.address.queue;
+        let leasing = node.limits.leasing(environment);
         let found = self.item.ready.take_flow(
             |model| {
                 let has_room = |models: &Models| models.has_room((model, queue), blocked);
@@ -234,6 +236,7 @@ impl Activation<QueueItem> {
         let call = models.and_then(|models| models.begin(&model, queue));
         let address = TaskAddress { environment, task };
         let (shares, rate) = self.leases(flow.as_deref());
+        drop(leasing);
         let permits = Permits { running, call, shares, rate };
         self.node.send(address, task::Message::Lease(slot, permits));
         true

@@ -1,7 +1,10 @@
 //! Concurrency keys and fairness keys.
 
 use callboard_domain::Error;
+use callboard_domain::id::UserId;
+use callboard_domain::rate::{Quota, Quotas, Tier};
 use callboard_domain::task::{Concurrency, Fairness, Flow, OnConflict};
+use tokio::task::JoinSet;
 
 use super::queues::nothing_comes;
 use super::*;
@@ -99,4 +102,52 @@ async fn keys_take_turns_whatever_the_backlog_of_one() {
         worker.complete(lease, "x").await;
     }
     assert_eq!(order, [a[0], b[0], a[1], b[1], a[2], a[3]]);
+}
+
+/// Runs many tasks of many queues; returns the most that ran at once.
+async fn most_at_once(
+    bench: &Bench,
+    owner: &Owner,
+    request: Request,
+    count: impl Fn() -> u32,
+) -> u32 {
+    const QUEUES: usize = 8;
+    const ROUNDS: usize = 40;
+    let mut workers = JoinSet::new();
+    for number in 0..QUEUES {
+        let queue = format!("q{number}");
+        let mut worker = bench.serving(owner, &queue, ROUNDS, None).await;
+        let request = Request { queue, ..request.clone() };
+        bench.handle.submit(owner, vec![request; ROUNDS], true, None).await.expect("it is taken");
+        workers.spawn(async move {
+            for _ in 0..ROUNDS {
+                let lease = worker.assignment().await.lease;
+                worker.link.say(WorkerMessage::Completed(lease, "x".into(), completion()));
+            }
+        });
+    }
+    let mut most = 0;
+    while !workers.is_empty() {
+        most = most.max(count());
+        workers.try_join_next().transpose().expect("it does not panic");
+        tokio::task::yield_now().await;
+    }
+    most
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn queues_that_look_at_once_give_out_no_more_than_a_key_or_an_account_may_run() {
+    let free = Quota { concurrent_tasks: Some(2), requests: 60 };
+    let quotas = Quotas { default: Tier::Free, free, ..Quotas::default() };
+    let settings = Settings { live: Live { quotas, ..Live::default() }, ..settings() };
+    let store = Arc::new(MemoryStore::new());
+    let shared: Arc<dyn Store> = store.clone();
+    let began = (Instant::now(), Arc::new(AtomicU64::new(1_800_000_000_000)));
+    let bench = Bench::at(began, settings, store, shared).await;
+    let of_key = || bench.handle.running_of_key(Environment::LIVE, "k");
+    let most = most_at_once(&bench, &owner(), keyed(1, OnConflict::Queue), of_key).await;
+    assert_eq!(most, 1, "of one key");
+    let owner = Owner { id: UserId::from_u128(1).to_string(), ..owner() };
+    let most = most_at_once(&bench, &owner, request(), || bench.handle.running_of(&owner.id)).await;
+    assert_eq!(most, 2, "of one account");
 }
