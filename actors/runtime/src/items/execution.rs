@@ -144,8 +144,6 @@ impl Item for ExecutionItem {
                     return Ok(());
                 }
             }
-            // Its content was taken out: see `rebound`.
-            Message::Rebind(..) => {}
         }
         held.advance().await
     }
@@ -160,24 +158,12 @@ impl Item for ExecutionItem {
         if !is_retired && !held.item.resting {
             held.item.resting = true;
             held.item.rested = held.handled;
-            held.myself.send_after(IDLE, || Message::Rest);
+            held.myself.tell_after(IDLE, || Message::Rest);
         }
     }
 
     fn retired(&mut self) {
         *self = Self { resting: self.resting, ..Self::default() };
-    }
-
-    fn is_counted(message: &Message) -> bool {
-        !matches!(message, Message::Committed(_) | Message::Rest)
-    }
-
-    fn rebound(message: Message) -> (Option<Address>, Message) {
-        if let Message::Rebind(address, message) = message {
-            (Some(address), *message)
-        } else {
-            (None, message)
-        }
     }
 }
 
@@ -318,7 +304,9 @@ impl Activation<ExecutionItem> {
         *pending = Some((commit, waiting));
         let myself = self.myself.clone();
         // Fails only if the actor is gone; the commit stands all the same.
-        ticket.then(move |outcome| drop(myself.cast(Message::Committed(outcome))));
+        ticket.then(move |outcome| {
+            myself.tell(Message::Committed(outcome));
+        });
         Ok(())
     }
 

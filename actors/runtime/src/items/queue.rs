@@ -129,11 +129,6 @@ impl Item for QueueItem {
         let waits = self.published.again || self.waits_for_rate;
         self.ready.is_empty() && self.capacities.is_empty() && !waits && !self.blocked.is_awaited()
     }
-
-    /// The clock decides: see [`Message::PublishDepth`] and [`Message::RateFrees`].
-    fn is_counted(message: &Message) -> bool {
-        !matches!(message, Message::PublishDepth | Message::LookAgain | Message::RateFrees)
-    }
 }
 
 impl Activation<QueueItem> {
@@ -193,7 +188,7 @@ impl Activation<QueueItem> {
         let pause = published.at.map(|at| PUBLISH_INTERVAL.saturating_sub(at.elapsed()));
         if let Some(pause) = pause.filter(|pause| !pause.is_zero()) {
             published.again = true;
-            self.myself.send_after(pause, || Message::PublishDepth);
+            self.myself.tell_after(pause, || Message::PublishDepth);
             return;
         }
         (published.depth, published.at) = (depth, Some(Instant::now()));
@@ -205,7 +200,7 @@ impl Activation<QueueItem> {
     fn await_models(&mut self) {
         let now = self.node.kernel.ports.clock.moment();
         if let Some(pause) = self.item.blocked.pause(now) {
-            self.myself.send_after(pause, || Message::LookAgain);
+            self.myself.tell_after(pause, || Message::LookAgain);
         }
     }
 

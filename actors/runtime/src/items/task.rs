@@ -100,8 +100,6 @@ impl Item for TaskItem {
             Message::Join(join) => drop(held.join(*join, false).await?),
             Message::Recover(permits) => held.resume(permits),
             Message::TakeShares(shares) => held.take_shares(shares),
-            // Its content was taken out: see `rebound`.
-            Message::Rebind(..) => {}
         }
         Ok(())
     }
@@ -112,14 +110,6 @@ impl Item for TaskItem {
 
     fn retired(&mut self) {
         *self = Self::default();
-    }
-
-    fn rebound(message: Message) -> (Option<TaskAddress>, Message) {
-        if let Message::Rebind(address, message) = message {
-            (Some(address), *message)
-        } else {
-            (None, message)
-        }
     }
 }
 

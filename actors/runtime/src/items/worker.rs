@@ -112,7 +112,7 @@ impl Item for WorkerItem {
     }
 
     async fn start(held: &mut Activation<Self>, reason: Reason) -> Done {
-        held.myself.send_interval(LOOK_EVERY, || Message::Look);
+        held.myself.tell_every(LOOK_EVERY, || Message::Look);
         if reason != Reason::Woken {
             let moment = held.node.kernel.ports.clock.moment();
             let running = held.node.running_on(held.address).await?;
@@ -161,10 +161,6 @@ impl Item for WorkerItem {
     /// The clock decides: see [`Message::Look`].
     fn is_idle(&self) -> bool {
         false
-    }
-
-    fn is_counted(message: &Message) -> bool {
-        !matches!(message, Message::Look)
     }
 }
 

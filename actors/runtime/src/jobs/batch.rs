@@ -121,10 +121,6 @@ impl Item for BatchItem {
     fn is_idle(&self) -> bool {
         self.0.as_ref().is_none_or(|own| !own.batch.runs() && !own.ticking)
     }
-
-    fn is_counted(message: &Message) -> bool {
-        !matches!(message, Message::Tick | Message::Next)
-    }
 }
 
 /// Brings back batches: counts what those have spent that have not ended, and wakes them. An upload that a crash
@@ -241,7 +237,7 @@ impl Activation<BatchItem> {
         if let Some(own) = &mut self.item.0
             && goes_on
         {
-            own.goes_on = self.myself.cast(Message::Next).is_ok();
+            own.goes_on = self.myself.tell(Message::Next);
         }
         self.show();
         self.arm();
@@ -314,7 +310,7 @@ impl Activation<BatchItem> {
             && !matches!(own.batch.status, Status::Loading | Status::Deleting)
         {
             own.ticking = true;
-            self.myself.send_after(TICK, || Message::Tick);
+            self.myself.tell_after(TICK, || Message::Tick);
         }
     }
 

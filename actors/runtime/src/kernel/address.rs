@@ -1,5 +1,7 @@
 //! The addresses of items, which name their actors.
 
+use std::fmt::Debug;
+use std::hash::Hash;
 use std::sync::Arc;
 
 use callboard_domain::id::{
@@ -7,15 +9,15 @@ use callboard_domain::id::{
 };
 use callboard_domain::task::Task;
 
-/// An address within a project.
-pub(crate) trait InProject {
+/// The address of an actor, which is within a project.
+pub(crate) trait Address: Ord + Hash + Clone + Debug + Send + Sync + 'static {
     /// The place of the project.
     fn slot(&self) -> Slot;
 }
 
 macro_rules! in_projects {
     ($($address:ty),*) => {$(
-        impl InProject for $address {
+        impl Address for $address {
             fn slot(&self) -> Slot {
                 self.environment.slot()
             }
@@ -34,7 +36,7 @@ in_projects!(
 );
 
 #[cfg(test)]
-impl InProject for u8 {
+impl Address for u8 {
     fn slot(&self) -> Slot {
         Slot::new(self >> 4).expect("a place")
     }

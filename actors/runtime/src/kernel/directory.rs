@@ -13,33 +13,72 @@
 
 use std::collections::{BTreeMap, hash_map};
 use std::fmt::Debug;
-use std::hash::Hash;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
 
 use callboard_domain::id::Slot;
 use foldhash::HashMap;
 use ractor::{ActorId, ActorRef, MessagingErr};
 
-use crate::kernel::address::InProject;
+use crate::kernel::address::Address;
+
+/// A message as an actor receives it.
+#[derive(Debug)]
+pub(crate) enum Mail<A, M> {
+    /// By way of the directory.
+    Sent(M),
+    /// The same, to a pooled actor, which has this address from now on.
+    Rebound(A, M),
+    /// From the actor itself: the directory has not counted it.
+    Own(M),
+}
+
+impl<A, M> Mail<A, M> {
+    fn into_message(self) -> M {
+        match self {
+            Self::Sent(message) | Self::Rebound(_, message) | Self::Own(message) => message,
+        }
+    }
+}
+
+/// The way by which an actor sends messages to itself.
+#[derive(Debug)]
+pub(crate) struct Myself<A, M>(pub(crate) ActorRef<Mail<A, M>>);
+
+impl<A, M> Clone for Myself<A, M> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+impl<A: Address, M: ractor::Message> Myself<A, M> {
+    /// Sends a message; false if the actor has ended.
+    pub(crate) fn tell(&self, message: M) -> bool {
+        self.0.cast(Mail::Own(message)).is_ok()
+    }
+
+    /// Sends a message once the time has passed.
+    pub(crate) fn tell_after(&self, time: Duration, message: fn() -> M) {
+        self.0.send_after(time, move || Mail::Own(message()));
+    }
+
+    /// Sends a message again and again, as long as the actor lives.
+    pub(crate) fn tell_every(&self, time: Duration, message: fn() -> M) {
+        self.0.send_interval(time, move || Mail::Own(message()));
+    }
+}
 
 /// The actors of one kind, by address.
 pub(crate) struct Directory<A, M> {
     entries: Mutex<Entries<A, M>>,
     start: OnceLock<Box<dyn Fn(A) + Send + Sync>>,
-    pool: Option<Pool<A, M>>,
-}
-
-/// The reuse of an actor for another address.
-struct Pool<A, M> {
-    /// The message that rebinds the actor, with the first message to its new address.
-    rebind: fn(A, M) -> M,
-    /// The most actors that are kept.
-    pooled: usize,
+    /// The most retired actors that are kept for another address.
+    max_pooled: usize,
 }
 
 struct Entries<A, M> {
-    by_address: HashMap<A, Entry<M>>,
-    pooled: Vec<ActorRef<M>>,
+    by_address: HashMap<A, Entry<A, M>>,
+    pooled: Vec<ActorRef<Mail<A, M>>>,
     /// The fewest pooled actors since the last thinning, which were therefore not needed.
     idle: usize,
     /// While the directory is closed: the actors that are to be started.
@@ -56,15 +95,15 @@ enum Still<A> {
     Gone,
 }
 
-enum Entry<M> {
+enum Entry<A, M> {
     /// The supervisor was asked to start the actor, or hears of its break, if it was awake before; these
     /// messages wait for the actor.
     Starting { waiting: Vec<M>, broken: Option<ActorId> },
     /// The actor runs; `sent` is the number of its messages so far.
-    Awake { actor: ActorRef<M>, sent: u64 },
+    Awake { actor: ActorRef<Mail<A, M>>, sent: u64 },
 }
 
-impl<M: ractor::Message> Entry<M> {
+impl<A: Address, M: ractor::Message> Entry<A, M> {
     const fn starting(waiting: Vec<M>) -> Self {
         Self::Starting { waiting, broken: None }
     }
@@ -75,9 +114,9 @@ impl<M: ractor::Message> Entry<M> {
             Self::Awake { actor, sent } => {
                 *sent += 1;
                 // The actor has just broken: its supervisor will start it again.
-                if let Err(MessagingErr::SendErr(message)) = actor.cast(message) {
+                if let Err(MessagingErr::SendErr(mail)) = actor.cast(Mail::Sent(message)) {
                     let broken = Some(actor.get_id());
-                    *self = Self::Starting { waiting: vec![message], broken };
+                    *self = Self::Starting { waiting: vec![mail.into_message()], broken };
                 }
             }
         }
@@ -91,27 +130,27 @@ impl<M: ractor::Message> Entry<M> {
     }
 }
 
-impl<A: Ord + Hash + Clone + Debug + InProject, M: ractor::Message> Default for Directory<A, M> {
+impl<A: Address, M: ractor::Message> Default for Directory<A, M> {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl<A: Ord + Hash + Clone + Debug + InProject, M: ractor::Message> Directory<A, M> {
+impl<A: Address, M: ractor::Message> Directory<A, M> {
     /// An empty directory, whose actors stop when they retire.
     #[must_use]
     pub(crate) fn new() -> Self {
         let by_address = HashMap::default();
         let (pooled, still) = (Vec::new(), BTreeMap::new());
         let entries = Entries { by_address, pooled, idle: 0, closed: None, still };
-        Self { entries: Mutex::new(entries), start: OnceLock::new(), pool: None }
+        Self { entries: Mutex::new(entries), start: OnceLock::new(), max_pooled: 0 }
     }
 
-    /// An empty directory that keeps up to `pooled` of the retired for the reuse at another address,
-    /// which arrives with the first message to it.
+    /// An empty directory that keeps up to `max_pooled` of the retired for another address, which arrives with the
+    /// first message to it.
     #[must_use]
-    pub(crate) fn with_pool(pooled: usize, rebind: fn(A, M) -> M) -> Self {
-        Self { pool: Some(Pool { rebind, pooled }), ..Self::new() }
+    pub(crate) fn with_pool(max_pooled: usize) -> Self {
+        Self { max_pooled, ..Self::new() }
     }
 
     /// Sets the supervisor that starts actors. Called once, before the first message.
@@ -179,18 +218,17 @@ impl<A: Ord + Hash + Clone + Debug + InProject, M: ractor::Message> Directory<A,
         match by_address.entry(address) {
             hash_map::Entry::Vacant(vacant) => {
                 let address = vacant.key().clone();
-                if let Some(pool) = self.pool.as_ref().filter(|_| closed.is_none())
+                while closed.is_none()
                     && let Some(actor) = pooled.pop()
                 {
                     *idle = pooled.len().min(*idle);
-                    message = (pool.rebind)(address.clone(), message);
-                    if let Err(MessagingErr::SendErr(unsent)) = actor.cast(message) {
-                        // It has just ended: another one learns its own address from the message.
-                        message = unsent;
-                    } else {
+                    let mail = Mail::Rebound(address.clone(), message);
+                    let Err(MessagingErr::SendErr(unsent)) = actor.cast(mail) else {
                         vacant.insert(Entry::Awake { actor, sent: 1 });
                         return;
-                    }
+                    };
+                    // It has just ended: the next one takes its place.
+                    message = unsent.into_message();
                 }
                 vacant.insert(Entry::starting(vec![message]));
                 if let Some(closed) = closed {
@@ -221,7 +259,7 @@ impl<A: Ord + Hash + Clone + Debug + InProject, M: ractor::Message> Directory<A,
     }
 
     /// The actor is running: sends it the waiting messages.
-    pub(crate) fn started(&self, address: &A, actor: ActorRef<M>) {
+    pub(crate) fn started(&self, address: &A, actor: ActorRef<Mail<A, M>>) {
         let mut entries = self.entries();
         if matches!(entries.still.get(&address.slot()), Some(Still::Gone)) {
             actor.kill();
@@ -273,7 +311,7 @@ impl<A: Ord + Hash + Clone + Debug + InProject, M: ractor::Message> Directory<A,
 
     /// Retires the actor if it has handled everything that was sent to it: the directory lists it no
     /// more, and it stops or goes to the pool. Otherwise messages wait for it.
-    pub(crate) fn retire(&self, address: &A, handled: u64, actor: &ActorRef<M>) -> bool {
+    pub(crate) fn retire(&self, address: &A, handled: u64, actor: &ActorRef<Mail<A, M>>) -> bool {
         let mut entries = self.entries();
         let entry = entries.by_address.get(address);
         let done = matches!(entry, Some(Entry::Awake { sent, .. }) if *sent == handled);
@@ -281,14 +319,11 @@ impl<A: Ord + Hash + Clone + Debug + InProject, M: ractor::Message> Directory<A,
             return false;
         }
         entries.by_address.remove(address);
-        match &self.pool {
-            Some(pool) if entries.pooled.len() < pool.pooled => {
-                entries.pooled.push(actor.clone());
-            }
-            Some(_) | None => {
-                drop(entries);
-                actor.stop(None);
-            }
+        if entries.pooled.len() < self.max_pooled {
+            entries.pooled.push(actor.clone());
+        } else {
+            drop(entries);
+            actor.stop(None);
         }
         true
     }
@@ -339,14 +374,18 @@ mod tests {
 
     use super::*;
 
-    struct TimerKey;
+    struct Idle;
 
-    impl Actor for TimerKey {
-        type Msg = u8;
+    impl Actor for Idle {
+        type Msg = Mail<u8, u8>;
         type State = ();
         type Arguments = ();
 
-        async fn pre_start(&self, _: ActorRef<u8>, (): ()) -> Result<(), ActorProcessingErr> {
+        async fn pre_start(
+            &self,
+            _: ActorRef<Self::Msg>,
+            (): (),
+        ) -> Result<(), ActorProcessingErr> {
             Ok(())
         }
     }
@@ -369,11 +408,11 @@ mod tests {
 
     #[tokio::test]
     async fn a_project_stands_still_alone_and_is_gone_alone() {
-        let directory = Directory::<u8, u8>::with_pool(8, |address, _| address);
+        let directory = Directory::<u8, u8>::with_pool(8);
         let (starts, mut started) = tokio::sync::mpsc::unbounded_channel();
         directory.on_start(move |address| starts.send(address).expect("the test listens"));
         let [here, other, awake] = [0x10, 0x20, 0x11];
-        let (actor, running) = Actor::spawn(None, TimerKey, ()).await.expect("it starts");
+        let (actor, running) = Actor::spawn(None, Idle, ()).await.expect("it starts");
         directory.started(&awake, actor);
         let project = here.slot();
         directory.shut_project(project);
@@ -393,10 +432,10 @@ mod tests {
 
     #[tokio::test]
     async fn spares_that_nobody_needed_for_a_while_are_stopped() {
-        let directory = Directory::<u8, u8>::with_pool(8, |address, _| address);
+        let directory = Directory::<u8, u8>::with_pool(8);
         let mut running = Vec::new();
         for address in 0..3 {
-            let (actor, handle) = Actor::spawn(None, TimerKey, ()).await.expect("it starts");
+            let (actor, handle) = Actor::spawn(None, Idle, ()).await.expect("it starts");
             directory.started(&address, actor.clone());
             assert!(directory.retire(&address, 0, &actor), "it has nothing to do");
             running.push(handle);
@@ -412,5 +451,24 @@ mod tests {
         directory.shrink_pool();
         assert!(!running[0].is_finished(), "it has an address");
         assert!(directory.entries().by_address.contains_key(&9));
+    }
+
+    #[tokio::test]
+    async fn a_spare_that_has_ended_is_followed_by_the_next_one() {
+        let directory = Directory::<u8, u8>::with_pool(8);
+        directory.on_start(|address| panic!("{address} has a spare"));
+        let mut running = Vec::new();
+        for address in 0..2 {
+            let (actor, handle) = Actor::spawn(None, Idle, ()).await.expect("it starts");
+            directory.started(&address, actor.clone());
+            assert!(directory.retire(&address, 0, &actor), "it has nothing to do");
+            running.push((actor, handle));
+        }
+        // The one that retired last is taken first.
+        let (actor, ended) = running.pop().expect("two");
+        actor.kill();
+        ended.await.expect("it ends");
+        directory.send(9, 0);
+        assert_eq!((directory.awake(), directory.waiting(&9)), (1, 0));
     }
 }

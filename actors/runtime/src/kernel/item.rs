@@ -6,14 +6,13 @@
 //! ```
 
 use std::fmt::{self, Debug};
-use std::hash::Hash;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 
-use crate::kernel::address::InProject;
-use crate::kernel::directory::Directory;
+use crate::kernel::address::Address;
+use crate::kernel::directory::{Directory, Mail, Myself};
 use crate::kernel::supervisor::{ChildSpec, Kind, Reason};
 
 /// The result of a handler; an error breaks the actor, which its supervisor starts again.
@@ -24,7 +23,7 @@ pub(crate) trait Item: Sized + Send + 'static {
     /// The name in logs.
     const NAME: &'static str;
     /// The key that identifies an item.
-    type Address: Ord + Hash + Clone + Debug + InProject + Send + Sync + 'static;
+    type Address: Address;
     type Message: ractor::Message;
     /// The state that the actors of the kind share.
     type Shared: Send + Sync + 'static;
@@ -52,16 +51,6 @@ pub(crate) trait Item: Sized + Send + 'static {
 
     /// Forgets the item: the actor may go to the pool.
     fn retired(&mut self) {}
-
-    /// True if the message came by way of the directory, which counts its messages.
-    fn is_counted(_: &Self::Message) -> bool {
-        true
-    }
-
-    /// The address of the item that a pooled actor is to hold from this message on, and what the message holds.
-    fn rebound(message: Self::Message) -> (Option<Self::Address>, Self::Message) {
-        (None, message)
-    }
 }
 
 /// An item in the memory of its actor.
@@ -72,7 +61,7 @@ pub(crate) struct Activation<I: Item> {
     pub(crate) address: I::Address,
     pub(crate) item: I,
     /// The actor itself.
-    pub(crate) myself: ActorRef<I::Message>,
+    pub(crate) myself: Myself<I::Address, I::Message>,
     /// The number of messages of the directory that were handled.
     pub(crate) handled: u64,
     directory: Arc<Directory<I::Address, I::Message>>,
@@ -87,7 +76,7 @@ impl<I: Item> Activation<I> {
 
     /// Retires the actor unless messages wait for it.
     pub(crate) fn retire(&mut self) -> bool {
-        if !self.retired && self.directory.retire(&self.address, self.handled, &self.myself) {
+        if !self.retired && self.directory.retire(&self.address, self.handled, &self.myself.0) {
             self.retired = true;
             self.item.retired();
         }
@@ -106,6 +95,7 @@ impl<I: Item> ItemKind<I> {
 
 impl<I: Item> Kind for ItemKind<I> {
     type Address = I::Address;
+    type Message = I::Message;
     type Actor = ItemActor<I>;
     const NAME: &'static str = I::NAME;
 
@@ -123,23 +113,24 @@ impl<I: Item> Debug for ItemActor<I> {
 }
 
 impl<I: Item> Actor for ItemActor<I> {
-    type Msg = I::Message;
+    type Msg = Mail<I::Address, I::Message>;
     type State = (Activation<I>, Reason);
     type Arguments = ChildSpec<ItemKind<I>>;
 
     async fn pre_start(
         &self,
-        myself: ActorRef<I::Message>,
+        myself: ActorRef<Self::Msg>,
         ChildSpec { address, reason, directory }: ChildSpec<ItemKind<I>>,
     ) -> Result<Self::State, ActorProcessingErr> {
         let (node, item) = (Arc::clone(&self.0), I::new(&self.0, &address));
+        let myself = Myself(myself);
         Ok((
             Activation { node, address, item, myself, handled: 0, directory, retired: false },
             reason,
         ))
     }
 
-    async fn post_start(&self, _: ActorRef<I::Message>, state: &mut Self::State) -> Done {
+    async fn post_start(&self, _: ActorRef<Self::Msg>, state: &mut Self::State) -> Done {
         let (held, reason) = state;
         I::start(held, *reason).await?;
         if *reason != Reason::Woken {
@@ -150,16 +141,23 @@ impl<I: Item> Actor for ItemActor<I> {
 
     async fn handle(
         &self,
-        _: ActorRef<I::Message>,
-        message: I::Message,
+        _: ActorRef<Self::Msg>,
+        mail: Self::Msg,
         (held, _): &mut Self::State,
     ) -> Done {
-        let (rebound, message) = I::rebound(message);
-        if let Some(address) = rebound {
-            (held.address, held.handled, held.retired) = (address, 0, false);
-            I::start(held, Reason::Woken).await?;
-        }
-        held.handled += u64::from(I::is_counted(&message));
+        let message = match mail {
+            Mail::Sent(message) => {
+                held.handled += 1;
+                message
+            }
+            Mail::Rebound(address, message) => {
+                (held.address, held.handled, held.retired) = (address, 0, false);
+                I::start(held, Reason::Woken).await?;
+                held.handled = 1;
+                message
+            }
+            Mail::Own(message) => message,
+        };
         I::handle(held, message).await?;
         I::rest(held);
         Ok(())

@@ -6,7 +6,6 @@
 
 use std::collections::HashMap;
 use std::fmt::Debug;
-use std::hash::Hash;
 use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,8 +13,8 @@ use std::time::Duration;
 use ractor::{Actor, ActorCell, ActorProcessingErr, ActorRef, SupervisionEvent};
 use tokio::time::Instant;
 
-use crate::kernel::address::InProject;
-use crate::kernel::directory::Directory;
+use crate::kernel::address::Address;
+use crate::kernel::directory::{Directory, Mail};
 
 /// The most restarts within [`WITHIN`] that are borne.
 pub(crate) const MAX_RESTARTS: usize = 3;
@@ -27,8 +26,9 @@ pub(crate) const FIRST_WAIT: Duration = Duration::from_millis(20);
 /// A kind of supervised actor.
 pub(crate) trait Kind: Send + Sync + 'static {
     /// The key that identifies an actor of the kind.
-    type Address: Ord + Hash + Clone + Debug + InProject + Send + Sync + 'static;
-    type Actor: Actor<Arguments = ChildSpec<Self>>;
+    type Address: Address;
+    type Message: ractor::Message;
+    type Actor: Actor<Msg = Mail<Self::Address, Self::Message>, Arguments = ChildSpec<Self>>;
     /// The kind's name in logs.
     const NAME: &'static str;
 
@@ -36,10 +36,7 @@ pub(crate) trait Kind: Send + Sync + 'static {
     fn actor(&self) -> Self::Actor;
 }
 
-/// The messages of a kind's actor.
-pub(crate) type Message<K> = <<K as Kind>::Actor as Actor>::Msg;
-
-pub(crate) type DirectoryOf<K> = Directory<<K as Kind>::Address, Message<K>>;
+pub(crate) type DirectoryOf<K> = Directory<<K as Kind>::Address, <K as Kind>::Message>;
 
 /// The arguments of a child.
 pub(crate) struct ChildSpec<K: Kind + ?Sized> {
@@ -201,6 +198,7 @@ mod tests {
 
     impl Kind for Faulty {
         type Address = u8;
+        type Message = ();
         type Actor = FaultyActor;
         const NAME: &'static str = "clumsy";
 
@@ -212,13 +210,13 @@ mod tests {
     struct FaultyActor(mpsc::UnboundedSender<Reason>);
 
     impl Actor for FaultyActor {
-        type Msg = ();
+        type Msg = Mail<u8, ()>;
         type State = ChildSpec<Faulty>;
         type Arguments = ChildSpec<Faulty>;
 
         async fn pre_start(
             &self,
-            _: ActorRef<()>,
+            _: ActorRef<Self::Msg>,
             birth: ChildSpec<Faulty>,
         ) -> Result<ChildSpec<Faulty>, ActorProcessingErr> {
             Ok(birth)
@@ -226,7 +224,7 @@ mod tests {
 
         async fn post_start(
             &self,
-            myself: ActorRef<()>,
+            myself: ActorRef<Self::Msg>,
             birth: &mut ChildSpec<Faulty>,
         ) -> Result<(), ActorProcessingErr> {
             self.0.send(birth.reason).expect("the test listens");
@@ -242,8 +240,8 @@ mod tests {
 
         async fn handle(
             &self,
-            _: ActorRef<()>,
-            (): (),
+            _: ActorRef<Self::Msg>,
+            _: Self::Msg,
             _: &mut ChildSpec<Faulty>,
         ) -> Result<(), ActorProcessingErr> {
             Err("it breaks".into())
@@ -277,13 +275,13 @@ mod tests {
 
     #[derive(Debug)]
     enum PooledMessage {
-        Rebind(u8, Box<PooledMessage>),
         Work,
         Break,
     }
 
     impl Kind for Pooled {
         type Address = u8;
+        type Message = PooledMessage;
         type Actor = PooledActor;
         const NAME: &'static str = "willing";
 
@@ -295,13 +293,13 @@ mod tests {
     struct PooledActor(mpsc::UnboundedSender<(u8, &'static str)>);
 
     impl Actor for PooledActor {
-        type Msg = PooledMessage;
+        type Msg = Mail<u8, PooledMessage>;
         type State = ChildSpec<Pooled>;
         type Arguments = ChildSpec<Pooled>;
 
         async fn pre_start(
             &self,
-            _: ActorRef<PooledMessage>,
+            _: ActorRef<Self::Msg>,
             birth: ChildSpec<Pooled>,
         ) -> Result<ChildSpec<Pooled>, ActorProcessingErr> {
             let what = if birth.reason == Woken { "starts" } else { "starts again" };
@@ -311,20 +309,20 @@ mod tests {
 
         async fn handle(
             &self,
-            myself: ActorRef<PooledMessage>,
-            message: PooledMessage,
+            myself: ActorRef<Self::Msg>,
+            mail: Self::Msg,
             birth: &mut ChildSpec<Pooled>,
         ) -> Result<(), ActorProcessingErr> {
             let say = |address, what| self.0.send((address, what)).expect("the test listens");
-            let message = if let PooledMessage::Rebind(address, message) = message {
-                birth.address = address;
-                say(address, "becomes");
-                *message
-            } else {
-                message
+            let message = match mail {
+                Mail::Rebound(address, message) => {
+                    birth.address = address;
+                    say(address, "becomes");
+                    message
+                }
+                Mail::Sent(message) | Mail::Own(message) => message,
             };
             match message {
-                PooledMessage::Rebind(..) => panic!("an actor is rebound once by a message"),
                 PooledMessage::Work => {
                     // Only the last message before it rests lets it retire.
                     let retires = birth.directory.retire(&birth.address, 1, &myself);
@@ -339,9 +337,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_spare_becomes_the_actor_of_another_address_and_breaks_as_that() {
         let (sender, mut heard) = mpsc::unbounded_channel();
-        let directory = Arc::new(DirectoryOf::<Pooled>::with_pool(1, |address, message| {
-            PooledMessage::Rebind(address, Box::new(message))
-        }));
+        let directory = Arc::new(DirectoryOf::<Pooled>::with_pool(1));
         let arguments = (Pooled(sender), Arc::clone(&directory));
         let (supervisor, _) =
             Actor::spawn(None, Supervisor::default(), arguments).await.expect("it starts");

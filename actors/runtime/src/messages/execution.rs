@@ -5,7 +5,6 @@ use callboard_domain::task::Task;
 use callboard_store::Outcome;
 use tokio::sync::oneshot;
 
-use crate::kernel::address::ExecutionAddress;
 use crate::kernel::join::Join;
 use crate::messages::submission::Key;
 
@@ -35,8 +34,6 @@ pub(crate) enum Message {
     Committed(Outcome),
     /// The idle time has passed.
     Rest,
-    /// The pooled actor holds another execution from now on, to which this message is sent.
-    Rebind(ExecutionAddress, Box<Message>),
 }
 
 /// A signal, and the client who waits for the answer.

@@ -8,7 +8,6 @@ use callboard_domain::model_limits::Reported;
 use callboard_domain::task::{Completion, Failure, LeaseId, LeaseToken, Task};
 use tokio::sync::oneshot;
 
-use crate::kernel::address::TaskAddress;
 use crate::kernel::join::Join;
 use crate::limits::flow::Share;
 use crate::limits::permits::Permits;
@@ -44,8 +43,6 @@ pub(crate) enum Message {
     Recover(Permits),
     /// The task, if it runs, holds these shares too.
     TakeShares(Vec<Share>),
-    /// The pooled actor holds another task from now on, to which this message is sent.
-    Rebind(TaskAddress, Box<Message>),
 }
 
 /// A worker's answer.

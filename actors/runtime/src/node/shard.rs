@@ -65,12 +65,8 @@ impl Shard {
             epochs,
             standstill,
             ports,
-            tasks: Arc::new(Directory::with_pool(POOLED_TASKS, |address, message| {
-                task::Message::Rebind(address, Box::new(message))
-            })),
-            executions: Arc::new(Directory::with_pool(POOLED_EXECUTIONS, |address, message| {
-                execution::Message::Rebind(address, Box::new(message))
-            })),
+            tasks: Arc::new(Directory::with_pool(POOLED_TASKS)),
+            executions: Arc::new(Directory::with_pool(POOLED_EXECUTIONS)),
             approvals: Arc::default(),
             deliveries: Arc::default(),
             schedules: Arc::default(),

@@ -36,7 +36,7 @@ impl Activation<QueueItem> {
         }
         if let (Err(Wait::Rate(seconds)), false) = (checked, self.item.waits_for_rate) {
             self.item.waits_for_rate = true;
-            self.myself.send_after(Duration::from_secs(seconds), || Message::RateFrees);
+            self.myself.tell_after(Duration::from_secs(seconds), || Message::RateFrees);
         }
         checked.is_ok()
     }

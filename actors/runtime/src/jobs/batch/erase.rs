@@ -98,7 +98,7 @@ impl Activation<BatchItem> {
         {
             own.ticking = true;
             let pause = if is_stuck { TICK } else { std::time::Duration::from_millis(1) };
-            self.myself.send_after(pause, || super::Message::Tick);
+            self.myself.tell_after(pause, || super::Message::Tick);
         }
     }
 }
