@@ -143,6 +143,8 @@ impl World {
     /// # Errors
     /// One was.
     pub(super) async fn every_place_is_free(&mut self) -> Result<(), String> {
+        // One that was silent until now may have been sent away meanwhile.
+        self.everybody_works().await;
         let there: Vec<_> = {
             let shared = self.shared();
             shared
