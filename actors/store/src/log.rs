@@ -25,6 +25,8 @@ pub(crate) const COMPRESSED: u8 = u8::MAX;
 const KEY: usize = 11;
 /// The bytes of records in one row.
 const CAPACITY: usize = MAX_ROW - KEY;
+/// The most rows of one record, which has its length before it.
+pub(crate) const MAX_PARTS: usize = (MAX_RECORD + 3).div_ceil(CAPACITY);
 /// The most bytes of records that are compressed together, but for a larger record.
 const BLOCK: usize = 16 * 1024;
 /// A smaller block is not compressed: there is nothing to gain.

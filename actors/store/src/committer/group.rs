@@ -19,7 +19,9 @@ use crate::{Error, Outcome, Record};
 /// with later appends.
 const TRIM: usize = 1024;
 /// The most of those that an appending group removes, besides one for each record: so they become fewer.
-const SWEEP: usize = 16;
+const SWEEP: usize = 20;
+// A record goes with the one behind it: less than its rows would never remove it.
+const _: () = assert!(SWEEP >= log::MAX_PARTS);
 
 /// A row that the group writes.
 struct Row<'g> {

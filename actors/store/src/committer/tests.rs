@@ -187,6 +187,31 @@ fn what_one_trim_is_too_small_for_goes_with_what_is_appended() {
     assert!(reopened.engine.0.len() <= 3, "{}", reopened.engine.0.len());
 }
 
+#[test]
+fn a_record_of_many_rows_does_not_keep_those_behind_it_on_the_disk() {
+    let log = LogId(1);
+    let batch = |ops| Batch { id: BatchId(0), guards: Vec::new(), ops };
+    let append = |record: &Bytes| batch(vec![Op::Append { log, record: record.clone() }]);
+    // Bytes that do not compress: the record has as many rows as one can have.
+    let mut state = 1_u64;
+    let noise = std::iter::repeat_with(|| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        state.to_be_bytes()[0]
+    });
+    let (small, large) = (Bytes::from_static(b"r"), noise.take(log::MAX_RECORD).collect::<Bytes>());
+    let shared = Arc::new(Shared::new(BTreeMap::new()));
+    let mut committer = Committer::new(Kept::default(), Epoch(1), shared);
+    for number in 0..1_500 {
+        committer.commit(&[append(if number == 1_100 { &large } else { &small })]).unwrap();
+    }
+    committer.commit(&[batch(vec![Op::Trim { log, before: u64::MAX }])]).unwrap();
+    for _ in 0..100 {
+        committer.commit(&[append(&small)]).unwrap();
+    }
+    let rows = committer.engine.0.len();
+    assert!(rows <= 103, "{rows} rows for a hundred records");
+}
+
 /// An engine whose first group finds that the partition has another owner.
 #[derive(Default)]
 struct Overtaken {
