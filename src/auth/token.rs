@@ -16,6 +16,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey, Header, crypto};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
+use serde_with::skip_serializing_none;
 
 use callboard_domain::id::{SessionId, UserId};
 use callboard_domain::session::signing::SigningKeyId;
@@ -88,15 +89,14 @@ pub struct Access {
     pub expires_at: Timestamp,
 }
 
+#[skip_serializing_none]
 #[derive(Serialize, Deserialize)]
 struct Claims {
     iss: String,
     aud: String,
     sub: UserId,
     exp: u64,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     nbf: Option<u64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     iat: Option<u64>,
     jti: String,
     typ: String,

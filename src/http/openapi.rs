@@ -225,6 +225,9 @@ pub fn document() -> Value {
             *schema = written;
         }
     }
+    if let Some(instant) = schemas.as_object_mut().and_then(|schemas| schemas.shift_remove("Iso")) {
+        inline(&mut schemas, &reference("Iso"), &instant);
+    }
     without_null(&mut schemas);
     let mut operation = Operation::default();
     for route in table().described() {
@@ -431,6 +434,23 @@ fn envelope() -> [(String, Value); 5] {
         ("OpenAiFailure", openai),
     ]
     .map(|(name, schema)| (name.to_owned(), schema))
+}
+
+/// Puts a schema in the place of the references to it.
+fn inline(schema: &mut Value, reference: &Value, with: &Value) {
+    match schema {
+        Value::Object(members) => {
+            if members.get("$ref") == reference.get("$ref") {
+                members.remove("$ref");
+                let beside = std::mem::take(members);
+                members.extend(with.as_object().cloned().unwrap_or_default());
+                members.extend(beside);
+            }
+            members.values_mut().for_each(|it| inline(it, reference, with));
+        }
+        Value::Array(items) => items.iter_mut().for_each(|it| inline(it, reference, with)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
 }
 
 /// A member without a value is left out of an answer, never null.

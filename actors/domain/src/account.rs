@@ -5,6 +5,7 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 
 use self::external::ExternalId;
 use crate::Timestamp;
@@ -38,6 +39,7 @@ pub enum WorkLeft {
 }
 
 /// A user as it is stored.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct User {
     /// The identifier.
@@ -49,7 +51,7 @@ pub struct User {
     /// The role, which grants the user's permissions.
     pub role: Role,
     /// The billing tier; `None` means the configured default.
-    #[serde(rename = "plan", default, skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "plan")]
     pub tier: Option<Tier>,
     /// The hash of the password.
     pub password_hash: PasswordHash,
@@ -57,7 +59,6 @@ pub struct User {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub must_change_password: bool,
     /// The identity of a user who signs in at a provider.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub external: Option<ExternalId>,
     /// The creation time.
     pub created_at: Timestamp,

@@ -33,6 +33,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use serde_with::skip_serializing_none;
 
 pub use event::{Decider, Effect, Event, Mail, MailCause, Refusal};
 pub use history::{Action, Chain, Details, Entry};
@@ -107,6 +108,7 @@ pub struct Approval {
 }
 
 /// The reason and the deadline of a review.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ReviewRequest {
     /// The instant at which the output was held.
@@ -114,16 +116,12 @@ pub struct ReviewRequest {
     /// The reason why the gate held the output.
     pub why: HoldReason,
     /// The model's confidence, 0 to 1.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confidence: Option<f64>,
     /// The method by which the confidence was made.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub method: Option<Source>,
     /// The model that answered, if it is not the task's first one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     /// Minimum confidence to skip review, 0 to 1.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub threshold: Option<f64>,
     /// The commitment to the output.
     pub shown: Digest,

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 
 use crate::Timestamp;
 use crate::access::Account;
@@ -256,6 +257,7 @@ impl Record {
 }
 
 /// An entry of the audit log.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry {
     /// The identifier.
@@ -269,10 +271,8 @@ pub struct Entry {
     /// The time of the action.
     pub at: Timestamp,
     /// The address of the client.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub address: Option<String>,
     /// The identifier of the subject.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<String>,
     /// Further texts by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]

@@ -16,6 +16,7 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use serde_with::skip_serializing_none;
 use sha2::{Digest, Sha256};
 
 use crate::Timestamp;
@@ -171,12 +172,12 @@ impl Spent {
 }
 
 /// A batch as it is stored; its counts of executions come from the list of executions.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Batch {
     /// The identifier.
     pub id: TemplateBatchId,
     /// The name, for people.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// The template.
     pub template: String,
@@ -192,10 +193,8 @@ pub struct Batch {
     /// The most rows that run at a time; held ones do not count.
     pub concurrency: u32,
     /// The cost from which no further row is started.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_cost: Option<Money>,
     /// The batch whose answers are taken over by rows with the same key that ask the same.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reuse: Option<TemplateBatchId>,
     /// True if rows that ask the same are answered once.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -203,7 +202,6 @@ pub struct Batch {
     /// The status.
     pub status: Status,
     /// The reason why the service paused the batch.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// All rows.
     pub total: u32,
@@ -219,19 +217,15 @@ pub struct Batch {
     #[serde(default, skip_serializing_if = "is_zero")]
     pub refused_rejected: u32,
     /// The cost that was expected of all rows when they were uploaded; `None` if nothing was known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub estimated: Option<Money>,
     /// The usage when the row was written.
     #[serde(default)]
     pub spent: Spent,
     /// The idempotency key and the body of the upload, as digests.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<(String, String)>,
     /// The instant at which the rows were durable.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started_at: Option<Timestamp>,
     /// The end.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_at: Option<Timestamp>,
     /// The number of changes so far.
     #[serde(default)]

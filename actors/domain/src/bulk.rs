@@ -9,6 +9,7 @@
 //! and the store.
 
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 
 use crate::Timestamp;
 use crate::access::Action as Permission;
@@ -162,6 +163,7 @@ pub enum Outcome {
 }
 
 /// A job and its progress.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Job {
     /// The identifier.
@@ -172,16 +174,13 @@ pub struct Job {
     #[serde(rename = "of", default, skip_serializing_if = "Kind::is_tasks")]
     pub kind: Kind,
     /// The new priority, of [`Action::Reprioritize`].
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<u8>,
     /// The reason of [`Action::Reject`] or [`Action::Erase`]; `None` after the end, when the approvals or the audit
     /// log have it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// The account that asked for the job, and that new tasks belong to.
     pub account: String,
     /// The idempotency key and the body of the request, as digests.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<(String, String)>,
     /// The items that matched.
     pub total: u32,
@@ -192,16 +191,12 @@ pub struct Job {
     /// The items on which the action failed.
     pub failed: u32,
     /// The erased texts, of [`Action::Erase`].
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub erased: Option<Erased>,
     /// The reason why tasks that matched do not count, or why the first task was skipped or failed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
     /// The end.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_at: Option<Timestamp>,
     /// The reason why the job ended before it had acted on every item.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stopped: Option<String>,
 }
 

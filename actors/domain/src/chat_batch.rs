@@ -15,6 +15,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 
 use crate::batch::{PARTITION_BITS, ROW_BITS, head};
 use crate::id::{ChatBatchId, FileId, TaskId};
@@ -74,17 +75,16 @@ names! {
 }
 
 /// A fault of the input file.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LineFault {
     /// The fault's name, for programs.
     pub code: String,
     /// The number of the line, from 1; `None` for a fault of the whole.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line: Option<u64>,
     /// The fault, for people.
     pub message: String,
     /// The member of the line.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub param: Option<String>,
 }
 
@@ -118,6 +118,7 @@ pub struct Answers {
 }
 
 /// The settings of a batch.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Order {
     /// The file with the lines.
@@ -130,14 +131,13 @@ pub struct Order {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub metadata: BTreeMap<String, String>,
     /// The queue of the tasks, if it is not the default one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue: Option<String>,
     /// The priority of the tasks, if it is not the default one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<u8>,
 }
 
 /// A batch.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChatBatch {
     /// The identifier.
@@ -147,12 +147,10 @@ pub struct ChatBatch {
     /// The settings.
     pub order: Order,
     /// The idempotency key and the body of the request, as digests.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<(String, String)>,
     /// The status.
     pub status: Status,
     /// The reason why tasks are cancelled, if they are.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop: Option<Stop>,
     /// The faults of the input file, or the reason of a stop.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -15,6 +15,7 @@ use std::fmt;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 use zeroize::Zeroizing;
 
 use crate::Timestamp;
@@ -228,6 +229,7 @@ fn digits(mut number: u32, length: usize) -> String {
 }
 
 /// The stored record of an API key.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ApiKey {
     /// The identifier.
@@ -239,7 +241,7 @@ pub struct ApiKey {
     /// Production or sandbox.
     pub environment: Environment,
     /// The billing tier; `None` means the configured default.
-    #[serde(rename = "plan", default, skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "plan")]
     pub tier: Option<Tier>,
     /// The queues that a worker key is bound to; empty for one that may serve every queue.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -256,15 +258,12 @@ pub struct ApiKey {
     pub expires_at: Timestamp,
     /// The first instant at which the key is refused as revoked; in the future while a rotated key
     /// overlaps with its successor.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revoked_at: Option<Timestamp>,
     /// The account that asked for the key; `None` for the program itself, and for a key older than
     /// this field.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub created_by: Option<Account>,
     /// The user who answers for the key: the user who asked for it, or the one who answers for the key
     /// that asked.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<UserId>,
 }
 

@@ -26,6 +26,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 
 pub use notification::{ExecutionWebhook, KeyEnd, Notification, Subject, Webhook};
 
@@ -65,6 +66,7 @@ pub const TASK_ENDS: [EventName; 4] = [
 ];
 
 /// A delivery's snapshot.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Delivery {
     /// The message; never changes.
@@ -76,10 +78,8 @@ pub struct Delivery {
     #[serde(default, skip_serializing_if = "is_zero")]
     pub attempts: u32,
     /// The reason of the last failed attempt.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_error: Option<String>,
     /// The HTTP status that the last attempt was answered with; `None` if there was no answer.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_status: Option<u16>,
     /// The attempts before the last redelivery, which begins the schedule anew.
     #[serde(default, skip_serializing_if = "is_zero")]

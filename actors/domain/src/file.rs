@@ -5,6 +5,7 @@
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 
 use crate::Timestamp;
 use crate::digest::Digest;
@@ -118,6 +119,7 @@ impl Format {
 }
 
 /// A file.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct File {
@@ -126,25 +128,20 @@ pub struct File {
     /// The account that uploaded the file.
     pub account: String,
     /// The name, for people and providers.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// The media type.
     pub media_type: String,
     /// The format, if it is one of those that are recognised.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub format: Option<Format>,
     /// The length.
     pub bytes: u64,
     /// The digest of the bytes.
     pub digest: Digest,
     /// The purpose, if the client named one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub purpose: Option<Purpose>,
     /// The instant until which the file is kept although nothing refers to it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Timestamp>,
     /// The instant from which nothing refers to the file; `None` while something may.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unused_since: Option<Timestamp>,
 }
 

@@ -4,6 +4,7 @@
 //! Deliberately absent: the tags and the callback's address, which have members of their own.
 
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 
 use crate::event::EventName;
 use crate::names::names;
@@ -63,13 +64,12 @@ impl CallbackEvent {
 }
 
 /// The members `title`, `callbackEvents` and `callbackDetails` of a task or of the start of an execution.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Labels {
     /// The title, for people.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     /// The announced events; `None` leaves them to the settings.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub callback_events: Option<Vec<CallbackEvent>>,
     /// True if the announcement says more than the result.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

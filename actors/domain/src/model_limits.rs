@@ -22,6 +22,7 @@ mod window;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 
 use crate::id::TaskId;
 use crate::worker::Monotonic;
@@ -39,23 +40,19 @@ use window::{Load, Window};
 pub const MAX_LIMIT: u64 = 1_000_000_000_000;
 
 /// The limits of one model; `None` is unlimited.
+#[skip_serializing_none]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ModelLimits {
     /// Requests in any minute.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requests_per_minute: Option<u64>,
     /// Input tokens in any minute.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input_tokens_per_minute: Option<u64>,
     /// Output tokens in any minute.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_tokens_per_minute: Option<u64>,
     /// Input and output tokens together in any minute.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens_per_minute: Option<u64>,
     /// Calls in flight.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub concurrent: Option<u64>,
 }
 

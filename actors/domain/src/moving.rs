@@ -12,6 +12,7 @@
 //! a cell that was away, or a list that is older than the cell, loses no row. Deliberately absent: rows and HTTP.
 
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 
 use crate::Timestamp;
 use crate::cell::HOME;
@@ -52,6 +53,7 @@ pub struct Moved {
 }
 
 /// A cell's part in a move.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Part {
     /// The move.
@@ -63,7 +65,6 @@ pub struct Part {
     /// The project's place in this cell.
     pub slot: Slot,
     /// The other cell; `None` is home.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub other: Option<String>,
     /// The progress.
     pub stage: Stage,
@@ -71,7 +72,6 @@ pub struct Part {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub keys: Vec<(ApiKey, Option<Timestamp>)>,
     /// The place whose number stands in the digests of the project's idempotency keys, once all is copied.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digests_of: Option<Slot>,
 }
 

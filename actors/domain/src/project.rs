@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 
 use crate::Timestamp;
 use crate::access::{Account, Role};
@@ -21,6 +22,7 @@ pub const MAX_MEMBERS: usize = 1_000;
 pub const DEFAULT_NAME: &str = "default";
 
 /// A project.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Project {
     /// The identifier, which holds the time of creation.
@@ -28,40 +30,30 @@ pub struct Project {
     /// The number, which keys name and no later project gets again.
     pub number: u32,
     /// The place in the store; `None` at home for a project of another cell.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slot: Option<Slot>,
     /// The cell that has the project's rows; `None` if it is this one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cell: Option<String>,
     /// The name, which no other project has.
     pub name: String,
     /// The text for people.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// The account that made the project; `None` for the program itself.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub created_by: Option<Account>,
     /// The days for which ended items are kept; `None` for as long as the server's settings say.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retention_days: Option<u16>,
     /// The time since which the project takes no new work.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub archived_at: Option<Timestamp>,
     /// The time of the deletion: nobody sees the project since, and its rows are being removed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deleted_at: Option<Timestamp>,
     /// The time at which no row of the deleted project was left.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub purged_at: Option<Timestamp>,
     /// The move to another cell, while it has not switched.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub moving: Option<Moving>,
     /// The last moves that have switched, the oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub moves: Vec<Moved>,
     /// The place whose number stands in the digests of idempotency keys: the first one that the project had. `None`
     /// for the present one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digests_of: Option<Slot>,
     /// The members, with a role each.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]

@@ -18,6 +18,7 @@ mod tests;
 mod timetable;
 
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 
 use crate::Timestamp;
 use crate::id::{ExecutionId, ScheduleId, TaskId};
@@ -180,6 +181,7 @@ impl Overlap {
 }
 
 /// A schedule: its settings, and its progress through its occurrences.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Schedule {
     /// The identifier.
@@ -195,13 +197,10 @@ pub struct Schedule {
     /// The last instant up to which every occurrence is decided.
     pub cursor: Timestamp,
     /// The next occurrence, without jitter; `None` if there is none, or it is paused.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<Timestamp>,
     /// The occurrence after `next`, before which the delay of `next` ends; known if there is a delay.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub following: Option<Timestamp>,
     /// The occurrence that started work last.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_started: Option<Timestamp>,
     /// The runs that are not known to have ended.
     #[serde(default, skip_serializing_if = "Running::is_empty")]

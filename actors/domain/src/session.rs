@@ -22,6 +22,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 
 use crate::Timestamp;
 use crate::credential::refresh::RefreshToken;
@@ -51,6 +52,7 @@ pub const MAX_PER_USER: usize = 100;
 const MAX_REPLACED: usize = 4;
 
 /// A session as it is stored.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Session {
     /// The identifier, which the access tokens carry as `sid` and which holds the time of the login.
@@ -60,10 +62,8 @@ pub struct Session {
     /// The digest of the part that all refresh tokens of the session share.
     pub family: Digest,
     /// The key that signed the session's latest access token; the session ends with that key.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signing_key: Option<SigningKeyId>,
     /// The session that made the link by which this one began.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<SessionId>,
     /// Open or revoked.
     pub state: State,

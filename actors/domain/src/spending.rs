@@ -12,6 +12,7 @@ use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{Timestamp as Instant, ToSpan};
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 
 use crate::Timestamp;
 use crate::budget::Money;
@@ -56,19 +57,17 @@ names! {
 }
 
 /// The tasks that a budget is for; a task matches if it has every named property.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Match {
     /// All of these tags.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,
     /// The account that submitted the task.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub account: Option<String>,
     /// The template that the task's execution was deployed from.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub template: Option<String>,
     /// The model.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
 }
 

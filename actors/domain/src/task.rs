@@ -39,6 +39,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 
 pub use answer::{Amendment, Correction, OutputFault, is_cut};
 pub use erasure::ERASED;
@@ -60,6 +61,7 @@ use crate::id::WorkerId;
 use crate::machine::{Machine, Step};
 
 /// A task's snapshot: the request and the state.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Task {
     /// The request; never changes.
@@ -75,20 +77,15 @@ pub struct Task {
     /// The number of losses of the task's worker.
     pub losses: u32,
     /// The instant of the task's first start.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started_at: Option<Timestamp>,
     /// The worker that has the task or had it last.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worker: Option<WorkerId>,
     /// The lease whose result was applied last: the same result again is a duplicate.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_result_lease: Option<LeaseId>,
     /// Usage, confidence and finish reason of the answer. Boxed, because a task is moved often before it
     /// has one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<Box<Completion>>,
     /// The reason why the last attempt failed, or why the task ended.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<Ending>,
     /// True if a reviewer's text stands in place of the model's output.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -97,19 +94,15 @@ pub struct Task {
     #[serde(default, skip_serializing_if = "is_never")]
     pub reopened: u8,
     /// The instant at which the task's texts were erased.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub erased_at: Option<Timestamp>,
     /// The place of the task in its list of models.
     #[serde(default, skip_serializing_if = "Route::is_first")]
     pub route: Route,
     /// The priority that an operator gave the task, in place of the one that was asked for.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<u8>,
     /// The rest of answers that did not count, until one does.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub correction: Option<Box<Correction>>,
     /// The refusals that used up no attempt. Boxed, because few tasks have any.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turned_away: Option<Box<TurnedAway>>,
 }
 

@@ -54,6 +54,7 @@ use callboard_store::table::{Chunks, Records, Table, Texts};
 use callboard_store::{Error, Filter, LogId, Op, Store};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use serde_with::skip_serializing_none;
 use sha2::{Digest, Sha256};
 
 pub(crate) use approvals::ApprovalRow;
@@ -526,14 +527,13 @@ fn one_alone(_: u8, entry: Value) -> Value {
 }
 
 /// A model's limits, and the end of its closure.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ModelRow {
     pub(crate) name: String,
     /// The limits that an admin set; `None` leaves them to the settings.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) limits: Option<ModelLimits>,
     /// The instant until which the model is closed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) closed_until: Option<Timestamp>,
     /// The reason.
     #[serde(default, skip_serializing_if = "Closure::is_default")]
@@ -541,19 +541,18 @@ pub(crate) struct ModelRow {
 }
 
 /// The use of an idempotency key.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct IdempotencyRow {
     /// The digest of the parsed body, defaults filled in, salted if `salted_by` is given.
     pub(crate) body: String,
     /// The item, execution or batch whose texts the salt goes with.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) salted_by: Option<u128>,
     /// The instant.
     pub(crate) at: Timestamp,
     /// The tasks that the request made, in order.
     pub(crate) tasks: Vec<TaskId>,
     /// The execution that the request made.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) execution: Option<ExecutionId>,
 }
 

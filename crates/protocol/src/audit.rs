@@ -5,11 +5,13 @@ use std::collections::BTreeMap;
 
 use callboard_domain::audit::{Action, Entry};
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 use utoipa::ToSchema;
 
 use crate::history::Misread;
 
 /// An entry of the audit log.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AuditEntryBody {
@@ -25,17 +27,14 @@ pub struct AuditEntryBody {
     #[schema(format = DateTime)]
     pub at: String,
     /// The address of the client.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub address: Option<String>,
     /// The id of the subject.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<String>,
     /// Further texts by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schema(value_type = Option<std::collections::HashMap<String, String>>)]
     pub details: BTreeMap<String, String>,
     /// The cell whose log has the entry, if the logs of all cells were asked for.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cell: Option<String>,
     /// The hash of the entry before it; 64 zeros for the first.
     pub previous_hash: String,

@@ -14,19 +14,20 @@ use callboard_domain::approval::history::Version;
 use callboard_domain::approval::{Action, Details, Entry, Salt};
 use callboard_domain::task::HoldReason;
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 use utoipa::ToSchema;
 
 /// The rule by which reviewers are chosen.
 const ASSIGNMENT: &str = "least_loaded";
 
 /// One entry of the history of an approval; members of other actions are left out.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct EntryBody {
     /// Counted from 1.
     number: u32,
     /// The version of the entry's format: 1 if absent, or 2, in which hashes of texts are salted.
-    #[serde(skip_serializing_if = "Option::is_none")]
     version: Option<u8>,
     /// pending, assigned, escalated, expired, claimed, released, extended, approved, rejected, retried, cancelled
     /// or `notification_skipped`.
@@ -37,53 +38,38 @@ pub struct EntryBody {
     /// The actor: the identifier of a user or a key, or `system`.
     actor: String,
     /// The model's confidence, 0 to 1.
-    #[serde(skip_serializing_if = "Option::is_none")]
     confidence: Option<f64>,
     /// The chosen reviewer.
-    #[serde(skip_serializing_if = "Option::is_none")]
     assigned_to: Option<String>,
     /// The reviewer assigned before.
-    #[serde(skip_serializing_if = "Option::is_none")]
     from: Option<String>,
     /// The reviewer assigned now.
-    #[serde(skip_serializing_if = "Option::is_none")]
     to: Option<String>,
     /// The user named as the reviewer.
-    #[serde(skip_serializing_if = "Option::is_none")]
     reviewer_id: Option<String>,
     /// The reviewer's comment.
-    #[serde(skip_serializing_if = "Option::is_none")]
     comment: Option<String>,
     /// The reason of the rejection, or of more time.
-    #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
     /// True if the reviewer's text replaces the output.
-    #[serde(skip_serializing_if = "Option::is_none")]
     was_modified: Option<bool>,
     /// The reviewer's text.
-    #[serde(skip_serializing_if = "Option::is_none")]
     modified_output: Option<String>,
     /// The task that tries again.
-    #[serde(skip_serializing_if = "Option::is_none")]
     retry_task_id: Option<String>,
     /// The end of the claim.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(format = DateTime)]
     claimed_until: Option<String>,
     /// Further details.
     #[serde(skip_serializing_if = "MoreBody::is_empty")]
     details: MoreBody,
     /// The salt of the hashes of texts: 32 hexadecimal digits; absent once the texts are erased.
-    #[serde(skip_serializing_if = "Option::is_none")]
     salt: Option<String>,
     /// The SHA-256 of the salt and the output that was shown.
-    #[serde(skip_serializing_if = "Option::is_none")]
     output_hash: Option<String>,
     /// The SHA-256 of the salt and `comment`, or `reason`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     comment_hash: Option<String>,
     /// The SHA-256 of the salt and `modifiedOutput`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     edit_hash: Option<String>,
     /// The hash of the entry before; 64 zeros for the first.
     previous_hash: String,
@@ -92,39 +78,30 @@ pub struct EntryBody {
 }
 
 /// Further details of the action.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct MoreBody {
     /// Minimum confidence to skip review.
-    #[serde(skip_serializing_if = "Option::is_none")]
     threshold: Option<f64>,
     /// required, `below_threshold`, `no_confidence` or sampled.
-    #[serde(skip_serializing_if = "Option::is_none")]
     why: Option<String>,
     /// The execution that the task belongs to.
-    #[serde(skip_serializing_if = "Option::is_none")]
     plan_execution_id: Option<String>,
     /// The step that the task is.
-    #[serde(skip_serializing_if = "Option::is_none")]
     step_id: Option<String>,
     /// The item of the step's list that the task is for, from 0.
-    #[serde(skip_serializing_if = "Option::is_none")]
     item: Option<u16>,
     /// The end of the reviewers' time.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(format = DateTime)]
     timeout_at: Option<String>,
     /// The rule that chose the reviewer.
-    #[serde(skip_serializing_if = "Option::is_none")]
     assignment_method: Option<String>,
     /// The text for people.
-    #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
     /// The number of outputs that the reviewer approved at once; absent if it was this one alone.
-    #[serde(skip_serializing_if = "Option::is_none")]
     bulk: Option<u32>,
     /// The length of the wait, in milliseconds.
-    #[serde(skip_serializing_if = "Option::is_none")]
     escalation_after_ms: Option<u64>,
 }
 

@@ -20,6 +20,7 @@ use callboard_domain::model_limits::{Limited, Reported};
 use callboard_domain::task::{Message, Sampling, ServiceTier};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use serde_with::skip_serializing_none;
 
 /// The bytes of the longest frame: an output, and the JSON around it.
 pub const MAX_FRAME: usize = 32 << 20;
@@ -88,19 +89,17 @@ pub struct Register {
 }
 
 /// A function that a worker runs.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Function {
     /// The name: `^[a-z][a-z0-9_.-]{0,63}$`.
     pub name: String,
     /// The description, for people.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// The JSON Schema of the args, for people: the worker checks the args.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input_schema: Option<Value>,
     /// The JSON Schema of the output, for people.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_schema: Option<Value>,
 }
 
@@ -125,6 +124,7 @@ pub struct Delta {
 }
 
 /// The result of a lease.
+#[skip_serializing_none]
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Complete {
@@ -136,33 +136,24 @@ pub struct Complete {
     #[serde(default)]
     pub usage: Usage,
     /// The cost of a function's call, in USD; that of a model comes from the price table.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<f64>,
     /// The confidence, 0 to 1.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confidence: Option<f64>,
     /// The source of the confidence.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confidence_source: Option<ConfidenceSource>,
     /// `stop`, `length`, or the provider's own word.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finish_reason: Option<String>,
     /// The service tier that the provider reports.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service_tier: Option<ServiceTier>,
     /// The provider's own limits, from the headers of its answer.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limits: Option<Box<Reported>>,
     /// The usage of a judge, which `usage` leaves out: its price is another.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub judge: Option<Box<JudgeUsage>>,
     /// The thinking before the output, which is no part of it. Sent to servers that take it alone
     /// ([`Registered::takes`]).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thinking: Option<String>,
     /// The further call, of a sample or of the judge, that the provider refused with 429 or 529. Sent to
     /// servers that take it alone.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limited: Option<Box<Limited>>,
 }
 
@@ -223,6 +214,7 @@ pub enum ConfidenceSource {
 }
 
 /// The reason why a lease has no result.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Fail {
@@ -233,13 +225,10 @@ pub struct Fail {
     /// True if another attempt may succeed.
     pub retryable: bool,
     /// The wait that the provider asks for, in milliseconds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_after_ms: Option<u64>,
     /// The provider's own limits, from the headers of its answer.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limits: Option<Box<Reported>>,
     /// The least usage of the call, as far as the worker saw it. Sent to servers that take it alone.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
 }
 
@@ -348,6 +337,7 @@ pub struct FileRef {
 }
 
 /// The task to run.
+#[skip_serializing_none]
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Task {
@@ -361,16 +351,12 @@ pub struct Task {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub prompt: String,
     /// The function to call, with `args`, in place of a prompt.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub function: Option<String>,
     /// The rendered args of the function.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub args: Option<Map<String, Value>>,
     /// The first system message.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub system_prompt: Option<String>,
     /// The second system message, in its own member order.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context: Option<Map<String, Value>>,
     /// The earlier turns, between the system messages and the prompt, with their files.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -379,38 +365,29 @@ pub struct Task {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<FileRef>,
     /// The longest output, in tokens.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_tokens: Option<u64>,
     /// The temperature, 0 to 1.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub temperature: Option<f64>,
     /// The other members that steer the choice of tokens.
     #[serde(flatten)]
     pub sampling: Sampling,
     /// The service tier to ask the provider for.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service_tier: Option<ServiceTier>,
     /// The JSON Schema of the output. The server checks the output in any case.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_schema: Option<Value>,
     /// The method by which to make the confidence, in the same lease.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confidence: Option<Box<Ask>>,
     /// False if nothing reads the log-probabilities of the answer: the task has no gate and asks for no
     /// confidence.
     #[serde(default = "wanted", skip_serializing_if = "is_wanted")]
     pub logprobs: bool,
     /// The execution that the task is a step of.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan_execution_id: Option<String>,
     /// The step's identifier in its plan.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step_id: Option<String>,
     /// The item of the step's list that the task is for, from 0.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub item: Option<u16>,
     /// The W3C trace context of the attempt: the parent of the worker's own spans.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub traceparent: Option<String>,
 }
 

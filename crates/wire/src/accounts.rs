@@ -15,6 +15,7 @@ use callboard_domain::{Error, Rule, Timestamp};
 use callboard_runtime::accounts::{KnownKey, NewKey};
 use serde::Serialize;
 use serde_json::json;
+use serde_with::skip_serializing_none;
 use utoipa::ToSchema;
 
 use super::common::{Iso, Paging, Text};
@@ -356,7 +357,6 @@ pub struct UserBody {
     #[schema(value_type = Option<bool>)]
     pub password_change_required: bool,
     /// The time of creation.
-    #[schema(value_type = String, format = DateTime)]
     pub created_at: Iso,
 }
 
@@ -383,7 +383,6 @@ pub struct SessionBody {
     /// The token that renews the session, once, at `POST /api/auth/refresh`.
     pub refresh_token: String,
     /// The end of the access token's validity.
-    #[schema(value_type = String, format = DateTime)]
     pub expires_at: Iso,
     /// The signed-in user.
     pub user: UserBody,
@@ -397,6 +396,7 @@ pub struct LoggedOut {
 }
 
 /// An open session as it is listed.
+#[skip_serializing_none]
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct OpenSessionBody {
@@ -409,15 +409,10 @@ pub struct OpenSessionBody {
     /// True if the request was made in this session.
     pub current: bool,
     /// The time of the sign-in.
-    #[schema(value_type = String, format = DateTime)]
     pub created_at: Iso,
     /// The time of the last renewal.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>, format = DateTime)]
     pub refreshed_at: Option<Iso>,
     /// The end of the session, unless it is renewed.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>, format = DateTime)]
     pub expires_at: Option<Iso>,
 }
 
@@ -454,7 +449,6 @@ pub struct PreviousKeyBody {
     pub id: String,
     /// The instant from which its tokens and sessions are refused.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>, format = DateTime)]
     pub valid_until: Option<Iso>,
 }
 
@@ -470,6 +464,7 @@ impl From<&SigningKeys> for SigningKeysBody {
 }
 
 /// A key as it is listed.
+#[skip_serializing_none]
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct KeySummaryBody {
@@ -483,7 +478,6 @@ pub struct KeySummaryBody {
     /// live or test.
     pub environment: &'static str,
     /// free, pro or enterprise, if it has one of its own.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub plan: Option<&'static str>,
     /// The queues that a worker key is bound to.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -496,25 +490,17 @@ pub struct KeySummaryBody {
     /// The last four characters of its text.
     pub last4: String,
     /// The creator: the id of a user or a key.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub created_by: Option<String>,
     /// The user whose loss of the right to give the key's role ends the key.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub user_id: Option<Text<UserId>>,
     /// The time of creation.
-    #[schema(value_type = String, format = DateTime)]
     pub created_at: Iso,
     /// The latest end of its validity.
-    #[schema(value_type = String, format = DateTime)]
     pub expires_at: Iso,
     /// The instant from which the key is refused; in the future while a rotated key still works.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>, format = DateTime)]
     pub revoked_at: Option<Iso>,
     /// The time of the last use; up to a minute earlier after a crash.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>, format = DateTime)]
     pub last_used_at: Option<Iso>,
 }
 
@@ -567,10 +553,8 @@ pub struct KeyBody {
     /// The last four characters of its text.
     pub last4: String,
     /// The time of creation.
-    #[schema(value_type = String, format = DateTime)]
     pub created_at: Iso,
     /// The end of its validity.
-    #[schema(value_type = String, format = DateTime)]
     pub expires_at: Iso,
 }
 

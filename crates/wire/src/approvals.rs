@@ -14,6 +14,7 @@ pub use callboard_protocol::history as entry;
 use callboard_runtime::read::approvals::{ApprovalDetail, Correction, LISTED};
 use serde::Serialize;
 use serde_json::{Map, Value};
+use serde_with::skip_serializing_none;
 use utoipa::ToSchema;
 
 use super::common::{Iso, Text};
@@ -114,26 +115,22 @@ pub struct ApprovalBody<'a> {
     /// pending, assigned, escalated, expired, approved, rejected or cancelled.
     status: &'static str,
     /// The time of the hold.
-    #[schema(value_type = String, format = DateTime)]
     created_at: Iso,
     /// The wait so far, or until the decision, in milliseconds.
     waiting_ms: u64,
     /// The end of the reviewers' time.
-    #[schema(value_type = String, format = DateTime)]
     timeout_at: Iso,
     /// The assigned reviewer.
     #[schema(value_type = Option<String>)]
     assigned_to: Option<Text<UserId>>,
     /// The time of the first escalation.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>, format = DateTime)]
     escalated_at: Option<Iso>,
     /// The reviewer who has claimed the output.
     #[serde(skip_serializing_if = "Option::is_none")]
     claimed_by: Option<&'a str>,
     /// The end of the claim.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>, format = DateTime)]
     claimed_until: Option<Iso>,
     /// The channels that notify reviewers.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -155,7 +152,6 @@ pub struct ApprovalBody<'a> {
     history: ChainBody,
     /// The time at which the texts of the task were erased.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>, format = DateTime)]
     erased_at: Option<Iso>,
 }
 
@@ -165,6 +161,7 @@ const fn is_zero(times: &u8) -> bool {
 }
 
 /// The parts of a task that its reviewer needs besides the prompt and the output.
+#[skip_serializing_none]
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ReviewedTaskBody<'a> {
@@ -172,10 +169,8 @@ pub struct ReviewedTaskBody<'a> {
     #[serde(skip_serializing_if = "<[String]>::is_empty")]
     shown: &'a [String],
     /// The system prompt.
-    #[serde(skip_serializing_if = "Option::is_none")]
     system_prompt: Option<&'a str>,
     /// The earlier turns.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Vec<TurnBody>>)]
     messages: Option<Vec<Message<Text<FileId>, &'a str>>>,
     /// The ids of the files that the model saw with the prompt.
@@ -183,49 +178,41 @@ pub struct ReviewedTaskBody<'a> {
     #[schema(value_type = Vec<String>, required = false)]
     files: Vec<Text<FileId>>,
     /// The context.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     context: Option<&'a Map<String, Value>>,
     /// The JSON Schema of the output.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     output_schema: Option<&'a Value>,
     /// The usage of the model call.
-    #[serde(skip_serializing_if = "Option::is_none")]
     usage: Option<UsageBody>,
     /// The reason why the model stopped, in the provider's word.
-    #[serde(skip_serializing_if = "Option::is_none")]
     finish_reason: Option<&'a str>,
     /// The rejected task that it tries again.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     retry_of: Option<Text<TaskId>>,
 }
 
 /// The decision.
+#[skip_serializing_none]
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DecisionBody<'a> {
     /// approved or rejected.
     status: &'static str,
     /// The time of the decision.
-    #[schema(value_type = String, format = DateTime)]
     at: Iso,
     /// The user or key that decided.
     by: &'a str,
     /// The comment, or the reason of a rejection; not in events.
-    #[serde(skip_serializing_if = "Option::is_none")]
     comment: Option<&'a str>,
     /// True if a reviewer's text replaces the output.
     was_modified: bool,
     /// The reviewer's text, in lists its first 2,000 characters; not in events.
-    #[serde(skip_serializing_if = "Option::is_none")]
     modified_output: Option<&'a str>,
     /// True if a list shows only the beginning of that text.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     modified_output_truncated: bool,
     /// The task that tries again.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     retry_task_id: Option<Text<TaskId>>,
 }

@@ -3,6 +3,7 @@
 use callboard_domain::Timestamp;
 use callboard_store::{Finding, Protection, VerificationRecord};
 use serde::Serialize;
+use serde_with::skip_serializing_none;
 use utoipa::ToSchema;
 
 use super::common::Iso;
@@ -51,20 +52,17 @@ impl BackupVerification {
 }
 
 /// The last backup, the archive behind it, and the moments to which the two restore the server.
+#[skip_serializing_none]
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct BackupStatusBody {
     /// The last complete backup that the server was told of.
-    #[serde(skip_serializing_if = "Option::is_none")]
     last_backup: Option<LastBackup>,
     /// The last verification of a backup that the server was told of.
-    #[serde(skip_serializing_if = "Option::is_none")]
     last_verification: Option<LastVerification>,
     /// The archive of the journal; absent without one.
-    #[serde(skip_serializing_if = "Option::is_none")]
     archive: Option<ArchiveBody>,
     /// The moments to which the last backup, and the archive behind it, restore the server; absent without a backup.
-    #[serde(skip_serializing_if = "Option::is_none")]
     restorable: Option<Restorable>,
 }
 
@@ -73,7 +71,6 @@ pub struct BackupStatusBody {
 #[serde(rename_all = "camelCase")]
 pub struct LastBackup {
     /// Its end: it holds everything that was acknowledged before it began.
-    #[schema(value_type = String, format = DateTime)]
     ended_at: Iso,
     /// The number of its last group.
     group: u64,
@@ -84,7 +81,6 @@ pub struct LastBackup {
 #[serde(rename_all = "camelCase")]
 pub struct LastVerification {
     /// Its end.
-    #[schema(value_type = String, format = DateTime)]
     at: Iso,
     /// The name of the backup in its repository.
     backup: String,
@@ -112,11 +108,9 @@ pub struct ArchiveBody {
 #[serde(rename_all = "camelCase")]
 pub struct Restorable {
     /// The first moment: the end of the last backup. Older backups, if there are any, restore to earlier ones.
-    #[schema(value_type = String, format = DateTime)]
     from: Iso,
     /// The last moment: the present one while the archive continues the backup; what was committed in the last
     /// second or so may be missing.
-    #[schema(value_type = String, format = DateTime)]
     to: Iso,
 }
 

@@ -17,6 +17,7 @@ use callboard_runtime::handle::{BatchOrder, Reuse};
 use callboard_runtime::read::batches::BatchView;
 use serde::Serialize;
 use serde_json::json;
+use serde_with::skip_serializing_none;
 use utoipa::ToSchema;
 
 pub use compare::{CompareBatches, ComparisonBody};
@@ -211,6 +212,7 @@ pub(crate) fn batch_id() -> impl Parse<TemplateBatchId> {
 }
 
 /// A batch; a member that does not exist yet is left out.
+#[skip_serializing_none]
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = TemplateBatch)]
@@ -219,7 +221,6 @@ pub struct BatchBody<'a> {
     #[schema(value_type = String)]
     id: Text<TemplateBatchId>,
     /// The name, for people.
-    #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<&'a str>,
     /// The template.
     template_id: &'a str,
@@ -228,7 +229,6 @@ pub struct BatchBody<'a> {
     /// loading, running, paused, completed or cancelled.
     status: &'static str,
     /// The reason why the service paused the batch, or puts rows off.
-    #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<&'a str>,
     /// The number of rows.
     rows: u32,
@@ -239,7 +239,6 @@ pub struct BatchBody<'a> {
     /// The usage of all model calls so far, held outputs among them.
     usage: UsageBody,
     /// The batch whose answers are taken over.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     reuse: Option<Text<TemplateBatchId>>,
     /// True if rows that ask the same are answered once.
@@ -251,27 +250,18 @@ pub struct BatchBody<'a> {
     #[serde(skip_serializing_if = "<[String]>::is_empty")]
     tags: &'a [String],
     /// The rows that ended in a minute, over the last one.
-    #[serde(skip_serializing_if = "Option::is_none")]
     rate_per_minute: Option<f64>,
     /// The end at this rate.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>, format = DateTime)]
     estimated_end: Option<Iso>,
     /// The account that created the batch.
     created_by: &'a str,
     /// The beginning of the upload.
-    #[schema(value_type = String, format = DateTime)]
     created_at: Iso,
     /// The instant at which all rows were durable.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>, format = DateTime)]
     started_at: Option<Iso>,
     /// The end.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>, format = DateTime)]
     completed_at: Option<Iso>,
     /// The rows that a retry runs anew; in its answer only.
-    #[serde(skip_serializing_if = "Option::is_none")]
     retried: Option<u32>,
     /// The steps that no connected worker takes: only in the answer to the creation.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -306,18 +296,17 @@ pub struct BatchProgressBody {
 }
 
 /// The cost of a batch, in USD.
+#[skip_serializing_none]
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct BatchCostBody {
     /// The cost of all results so far, held outputs among them.
     actual: f64,
     /// The expected cost in all: the estimate of the first 200 rows, and later the mean cost of the rows that have ended.
-    #[serde(skip_serializing_if = "Option::is_none")]
     estimated: Option<f64>,
     /// The cost of the answers that were taken over, where they were asked for.
     saved: f64,
     /// The cap, from which no further row is started.
-    #[serde(skip_serializing_if = "Option::is_none")]
     max: Option<f64>,
 }
 

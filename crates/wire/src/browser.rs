@@ -51,7 +51,6 @@ pub struct LinkPreviewBody {
     /// The name of the user.
     name: String,
     /// The end of the link's validity.
-    #[schema(value_type = String, format = DateTime)]
     expires_at: Iso,
 }
 
@@ -104,7 +103,6 @@ pub struct WhoBody {
     actions: Vec<&'static str>,
     /// The latest end of the session.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>, format = DateTime)]
     expires_at: Option<Iso>,
 }
 
@@ -145,7 +143,6 @@ pub struct LinkBody {
     /// The token alone.
     token: String,
     /// The end of its validity.
-    #[schema(value_type = String, format = DateTime)]
     expires_at: Iso,
 }
 

@@ -14,6 +14,7 @@ use callboard_domain::{Rule, Timestamp};
 use callboard_runtime::read::usage::{Asked, GroupBy, Sum, Usages};
 use callboard_runtime::tables::BudgetEvent;
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 use utoipa::ToSchema;
 
 use super::common::{Iso, Paging, Text};
@@ -208,6 +209,7 @@ impl From<ChangeBudget> for BudgetChange {
 }
 
 /// The tasks that a budget is for.
+#[skip_serializing_none]
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct BudgetMatchBody<'a> {
@@ -215,17 +217,15 @@ pub struct BudgetMatchBody<'a> {
     #[serde(skip_serializing_if = "<[String]>::is_empty")]
     tags: &'a [String],
     /// The account that submits.
-    #[serde(skip_serializing_if = "Option::is_none")]
     account: Option<&'a str>,
     /// The template.
-    #[serde(skip_serializing_if = "Option::is_none")]
     template_id: Option<&'a str>,
     /// The model.
-    #[serde(skip_serializing_if = "Option::is_none")]
     model: Option<&'a str>,
 }
 
 /// A budget of many tasks.
+#[skip_serializing_none]
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct BudgetBody<'a> {
@@ -248,21 +248,14 @@ pub struct BudgetBody<'a> {
     /// The costs in the period, in USD.
     spent: f64,
     /// The highest costs of tasks that have not ended, in USD; not in events.
-    #[serde(skip_serializing_if = "Option::is_none")]
     reserved: Option<f64>,
     /// The beginning of the period.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>, format = DateTime)]
     period_start: Option<Iso>,
     /// The end of the period.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>, format = DateTime)]
     period_end: Option<Iso>,
     /// The share that was passed, in `budget.alert`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     share: Option<f64>,
     /// The time of creation.
-    #[schema(value_type = String, format = DateTime)]
     created_at: Iso,
 }
 
@@ -338,10 +331,8 @@ pub struct UsageGroupsBody<'a> {
     /// tag, account, template, model, day or tagKey.
     group_by: &'static str,
     /// The earliest result of the counted tasks.
-    #[schema(value_type = String, format = DateTime)]
     from: Iso,
     /// The instant before which the results of the counted tasks came.
-    #[schema(value_type = String, format = DateTime)]
     to: Iso,
     /// The groups, the highest cost first; at most 1,000.
     groups: Vec<UsageSumBody<'a>>,

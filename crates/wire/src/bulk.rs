@@ -9,6 +9,7 @@ use callboard_domain::task::Status;
 use callboard_domain::{Rule, Timestamp};
 use callboard_runtime::handle::BulkOrder;
 use serde::Serialize;
+use serde_with::skip_serializing_none;
 use utoipa::ToSchema;
 
 use super::batches::of_batch;
@@ -270,11 +271,11 @@ impl From<Erased> for ErasureCounts {
 }
 
 /// A bulk job, or the result of a dry run.
+#[skip_serializing_none]
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct BulkBody<'a> {
     /// `blk_…`; not in a dry run.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     id: Option<Text<BulkId>>,
     /// cancel, retry, reprioritize, reject or erase.
@@ -282,12 +283,10 @@ pub struct BulkBody<'a> {
     /// tasks, executions or all.
     of: &'static str,
     /// The new priority.
-    #[serde(skip_serializing_if = "Option::is_none")]
     priority: Option<u8>,
     /// running, completed or cancelled; `dry_run` of a dry run.
     status: &'static str,
     /// The reason why a cancelled job ended before it had acted on every item.
-    #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<&'a str>,
     /// The items that matched.
     total: u64,
@@ -300,21 +299,14 @@ pub struct BulkBody<'a> {
     /// The items on which the action failed.
     failed: u32,
     /// The texts that are erased so far, of erase.
-    #[serde(skip_serializing_if = "Option::is_none")]
     erased: Option<ErasureCounts>,
     /// The reason why tasks that match do not count, or why the first task was skipped or failed.
-    #[serde(skip_serializing_if = "Option::is_none")]
     why: Option<&'a str>,
     /// The account that started the job.
-    #[serde(skip_serializing_if = "Option::is_none")]
     created_by: Option<&'a str>,
     /// The start.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>, format = DateTime)]
     created_at: Option<Iso>,
     /// The end.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>, format = DateTime)]
     completed_at: Option<Iso>,
 }
 

@@ -6,6 +6,7 @@ use std::str::FromStr;
 use callboard_domain::cell::{Cell, HOME, MAX_NODES};
 use callboard_domain::{Error, Timestamp};
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 use url::Url;
 use utoipa::ToSchema;
 
@@ -50,6 +51,7 @@ impl FromStr for CellName {
 }
 
 /// A cell.
+#[skip_serializing_none]
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CellBody {
@@ -63,11 +65,8 @@ pub struct CellBody {
     /// heard for 5 seconds.
     status: &'static str,
     /// The time at which the cell was heard last.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>, format = DateTime)]
     seen_at: Option<Iso>,
     /// The state of the service there; absent if the cell did not answer.
-    #[serde(skip_serializing_if = "Option::is_none")]
     health: Option<CellHealth>,
 }
 

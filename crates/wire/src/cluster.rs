@@ -8,12 +8,14 @@ use callboard_runtime::membership::Report;
 use callboard_store::Partition;
 use callboard_store::ownership::{NodeId, NodeRow, View};
 use serde::Serialize;
+use serde_with::skip_serializing_none;
 use utoipa::ToSchema;
 
 use super::read::rule;
 use crate::request;
 
 /// A node of the cluster.
+#[skip_serializing_none]
 #[derive(Debug, Clone, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NodeBody {
@@ -32,11 +34,9 @@ pub struct NodeBody {
     /// The milliseconds until its term ends, unless it is renewed.
     pub expires_in_ms: u64,
     /// The length of its term in milliseconds; absent before its first renewal.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub term_ms: Option<u64>,
     /// The milliseconds since its last renewal: how far the cluster's knowledge of the node lags behind it. Absent
     /// before the first.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub last_heard_ms: Option<u64>,
 }
 

@@ -6,6 +6,9 @@ use callboard_domain::Timestamp;
 use callboard_domain::plan::{MAX_TAG, MAX_TAGS};
 use callboard_domain::query::Window;
 use serde::{Serialize, Serializer};
+use utoipa::openapi::RefOr;
+use utoipa::openapi::schema::{KnownFormat, Object, Schema, SchemaFormat, Type};
+use utoipa::{PartialSchema, ToSchema};
 
 use super::read::rule::{self, Parse};
 use crate::request;
@@ -19,6 +22,15 @@ impl Serialize for Iso {
         serializer.collect_str(&self.0)
     }
 }
+
+impl PartialSchema for Iso {
+    fn schema() -> RefOr<Schema> {
+        let format = SchemaFormat::KnownFormat(KnownFormat::DateTime);
+        Object::builder().schema_type(Type::String).format(Some(format)).into()
+    }
+}
+
+impl ToSchema for Iso {}
 
 /// A value that is written as its text, such as an identifier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

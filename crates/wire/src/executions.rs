@@ -6,6 +6,7 @@ use callboard_domain::task::{Ending, Task};
 use callboard_runtime::read::runs::{ExecutionDetail, Overview};
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
+use serde_with::skip_serializing_none;
 use utoipa::ToSchema;
 
 use super::common::{Iso, Text};
@@ -29,6 +30,7 @@ pub use start::{ExecutePlan, RunOptions};
 pub use step::{StepResult, StepSummary, Waiting};
 
 /// An execution; a member that does not exist yet is left out.
+#[skip_serializing_none]
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ExecutionBody<'a> {
@@ -39,78 +41,54 @@ pub struct ExecutionBody<'a> {
     #[schema(value_type = String)]
     plan_id: Text<PlanId>,
     /// The template that it was deployed from.
-    #[serde(skip_serializing_if = "Option::is_none")]
     template_id: Option<&'a str>,
     /// The version that was deployed.
-    #[serde(skip_serializing_if = "Option::is_none")]
     template_version: Option<&'a str>,
     /// The batch that it is a row of: `bat_…`
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     batch_id: Option<Text<TemplateBatchId>>,
     /// The key of that row.
-    #[serde(skip_serializing_if = "Option::is_none")]
     key: Option<&'a str>,
     /// pending, running, completed, failed or cancelled.
     status: &'static str,
     /// The idempotency key of the request that started it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     idempotency_key: Option<&'a str>,
     /// The tags of the plan and of the request.
     #[serde(skip_serializing_if = "<[String]>::is_empty")]
     tags: &'a [String],
     /// The receiver of webhooks.
-    #[serde(skip_serializing_if = "Option::is_none")]
     callback_url: Option<&'a str>,
     /// The title, and what the webhooks announce.
     #[serde(flatten)]
     labels: LabelsBody<'a>,
     /// The number of steps in each state; in an event, at the time of reading.
-    #[serde(skip_serializing_if = "Option::is_none")]
     progress: Option<ProgressBody>,
     /// The state of each step, by its id; not in lists.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<std::collections::HashMap<String, StepResult>>)]
     steps: Option<Steps<'a>>,
     /// The input, defaults filled in; not in lists.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     input: Option<&'a Map<String, Value>>,
     /// The usage of all its model calls.
     usage: UsageBody,
     /// The instant before which it does not begin.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>, format = DateTime)]
     start_at: Option<Iso>,
     /// The reason that nothing of it runs: schedule while it is pending; worker, approval, backoff, limit,
     /// `queue_paused`, budget or signal of the step that waits.
-    #[serde(skip_serializing_if = "Option::is_none")]
     waiting_for: Option<&'static str>,
     /// The instant since which it waits, if it is known.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>, format = DateTime)]
     waiting_since: Option<Iso>,
     /// The end of the wait, if it is known: the earliest, or the latest for a signal.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>, format = DateTime)]
     waiting_until: Option<Iso>,
     /// The execution that it is a fork of.
-    #[serde(skip_serializing_if = "Option::is_none")]
     forked_from: Option<ForkedFromBody<'a>>,
     /// The time of the first run.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>, format = DateTime)]
     started_at: Option<Iso>,
     /// The time of the end.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>, format = DateTime)]
     completed_at: Option<Iso>,
     /// The error, once it has failed.
-    #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<ExecutionErrorBody<'a>>,
     /// The time at which the texts were erased.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>, format = DateTime)]
     erased_at: Option<Iso>,
     /// Work that no connected worker takes now; only in the answer to a start.
     #[serde(skip_serializing_if = "<[String]>::is_empty")]

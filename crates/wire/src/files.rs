@@ -5,6 +5,7 @@ use callboard_domain::id::FileId;
 use callboard_domain::{Error, Rule};
 use serde::Serialize;
 use serde_json::json;
+use serde_with::skip_serializing_none;
 use utoipa::ToSchema;
 
 use super::common::{Iso, Paging, Text};
@@ -61,6 +62,7 @@ pub fn is_name(name: &str) -> bool {
 }
 
 /// A file, without its bytes.
+#[skip_serializing_none]
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = File)]
@@ -69,12 +71,10 @@ pub struct FileBody<'a> {
     #[schema(value_type = String)]
     id: Text<FileId>,
     /// The name, for people and models.
-    #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<&'a str>,
     /// The media type: by the bytes where the server knows the format, else as it was declared.
     content_type: &'a str,
     /// The part that messages show the file as: image or document; absent from a file that no model is shown.
-    #[serde(skip_serializing_if = "Option::is_none")]
     kind: Option<&'static str>,
     /// The length.
     bytes: u64,
@@ -83,7 +83,6 @@ pub struct FileBody<'a> {
     /// The account that uploaded the file.
     created_by: &'a str,
     /// The end of the upload.
-    #[schema(value_type = String, format = DateTime)]
     created_at: Iso,
 }
 

@@ -5,6 +5,7 @@ use callboard_domain::function::{Announced, Call, MAX_ARGS, MAX_NAME};
 use serde::Serialize;
 use serde::ser::SerializeMap;
 use serde_json::{Map, Value, json};
+use serde_with::skip_serializing_none;
 use utoipa::ToSchema;
 
 use super::answer::{Answer, Writer};
@@ -53,6 +54,7 @@ impl Answer for Option<Call> {
 }
 
 /// A function that connected workers run.
+#[skip_serializing_none]
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = Function)]
@@ -60,14 +62,11 @@ pub struct FunctionBody {
     /// The name.
     name: String,
     /// The description, for people.
-    #[serde(skip_serializing_if = "Option::is_none")]
     description: Option<String>,
     /// The JSON Schema of its args.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     input_schema: Option<Value>,
     /// The JSON Schema of its output.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     output_schema: Option<Value>,
     /// The connected workers that announce it.

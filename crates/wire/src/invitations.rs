@@ -10,6 +10,7 @@ use callboard_domain::id::InvitationId;
 use callboard_runtime::accounts::NewInvitation;
 use serde::Serialize;
 use serde_json::json;
+use serde_with::skip_serializing_none;
 use utoipa::ToSchema;
 
 use super::accounts::{name, new_password, role, secret};
@@ -95,6 +96,7 @@ impl From<CreateInvitation> for NewInvitation {
 }
 
 /// An open invitation.
+#[skip_serializing_none]
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct InvitationBody {
@@ -102,21 +104,16 @@ pub struct InvitationBody {
     #[schema(value_type = String)]
     id: Text<InvitationId>,
     /// The e-mail of the invited person.
-    #[serde(skip_serializing_if = "Option::is_none")]
     email: Option<String>,
     /// The name of the person.
-    #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<String>,
     /// The role of the account.
     role: &'static str,
     /// The creator: the id of a user or a key.
-    #[serde(skip_serializing_if = "Option::is_none")]
     created_by: Option<String>,
     /// The time of creation.
-    #[schema(value_type = String, format = DateTime)]
     created_at: Iso,
     /// The end of its validity.
-    #[schema(value_type = String, format = DateTime)]
     expires_at: Iso,
 }
 
@@ -165,19 +162,17 @@ impl NewInvitationBody {
 }
 
 /// An invitation as the invited person sees it.
+#[skip_serializing_none]
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct InvitationPreviewBody {
     /// The e-mail with which the account signs in; without it the person chooses one.
-    #[serde(skip_serializing_if = "Option::is_none")]
     email: Option<String>,
     /// The name, unless the person gives another one.
-    #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<String>,
     /// The role of the account.
     role: &'static str,
     /// The end of its validity.
-    #[schema(value_type = String, format = DateTime)]
     expires_at: Iso,
 }
 

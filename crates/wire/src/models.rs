@@ -6,6 +6,7 @@ use callboard_domain::model_limits::{
 use callboard_domain::usage::Rates;
 use callboard_runtime::handle::ModelView;
 use serde::Serialize;
+use serde_with::skip_serializing_none;
 use utoipa::ToSchema;
 
 use super::common::Iso;
@@ -32,6 +33,7 @@ fn limit() -> impl Parse<u64> {
 }
 
 /// A model; a figure that nobody set or reported is left out.
+#[skip_serializing_none]
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = ModelState)]
@@ -41,21 +43,16 @@ pub struct ModelBody<'a> {
     /// The connected workers that announce the model by its exact name.
     workers: usize,
     /// The prices, in USD per token.
-    #[serde(skip_serializing_if = "Option::is_none")]
     price: Option<PriceBody>,
     /// The limits that count.
     limits: LimitsBody,
     /// The use of the last minute, including the reservations of calls in flight.
     used: UsedBody,
     /// The limits in the headers of the provider's last answer.
-    #[serde(skip_serializing_if = "Option::is_none")]
     reported: Option<ReportedBody>,
     /// The time before which no call begins: the provider refused one, or could not be reached.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>, format = DateTime)]
     closed_until: Option<Iso>,
     /// The reason.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     closed_because: Option<&'static str>,
     /// The queues for whose tasks alone no call begins: their workers' keys serve no other queues.
@@ -70,7 +67,6 @@ struct ClosedQueue<'a> {
     /// The queue.
     queue: &'a str,
     /// The time before which no call begins.
-    #[schema(value_type = String, format = DateTime)]
     until: Iso,
 }
 
@@ -89,23 +85,19 @@ struct PriceBody {
 }
 
 /// The limits of a model; a member that is left out is unlimited.
+#[skip_serializing_none]
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct LimitsBody {
     /// Requests in any minute.
-    #[serde(skip_serializing_if = "Option::is_none")]
     requests_per_minute: Option<u64>,
     /// Input tokens in any minute.
-    #[serde(skip_serializing_if = "Option::is_none")]
     input_tokens_per_minute: Option<u64>,
     /// Output tokens in any minute.
-    #[serde(skip_serializing_if = "Option::is_none")]
     output_tokens_per_minute: Option<u64>,
     /// Both together in any minute.
-    #[serde(skip_serializing_if = "Option::is_none")]
     tokens_per_minute: Option<u64>,
     /// Calls in flight.
-    #[serde(skip_serializing_if = "Option::is_none")]
     concurrent: Option<u64>,
 }
 
@@ -124,20 +116,17 @@ struct UsedBody {
 }
 
 /// The limits that a provider reports.
+#[skip_serializing_none]
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct ReportedBody {
     /// Calls, in the provider's time.
-    #[serde(skip_serializing_if = "Option::is_none")]
     requests: Option<AllowanceBody>,
     /// Input and output tokens together.
-    #[serde(skip_serializing_if = "Option::is_none")]
     tokens: Option<AllowanceBody>,
     /// Input tokens.
-    #[serde(skip_serializing_if = "Option::is_none")]
     input_tokens: Option<AllowanceBody>,
     /// Output tokens.
-    #[serde(skip_serializing_if = "Option::is_none")]
     output_tokens: Option<AllowanceBody>,
 }
 

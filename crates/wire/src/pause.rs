@@ -2,6 +2,7 @@
 
 use callboard_domain::pause::{MAX_REASON, Pause, Submissions};
 use serde::Serialize;
+use serde_with::skip_serializing_none;
 use utoipa::ToSchema;
 
 use super::common::Iso;
@@ -21,6 +22,7 @@ request! {
 }
 
 /// The pause of everything.
+#[skip_serializing_none]
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PauseBody {
@@ -29,17 +31,12 @@ pub struct PauseBody {
     /// True if the server was started with --paused: nothing leaves it, and only a start without ends that.
     stands_still: bool,
     /// The reason.
-    #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
     /// The account that paused.
-    #[serde(skip_serializing_if = "Option::is_none")]
     by: Option<String>,
     /// The beginning of the pause.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>, format = DateTime)]
     since: Option<Iso>,
     /// accept or refuse: the treatment of submissions.
-    #[serde(skip_serializing_if = "Option::is_none")]
     submissions: Option<&'static str>,
 }
 

@@ -8,6 +8,7 @@ use callboard_domain::schema::Schema;
 use callboard_runtime::read::runs::PlanDetail;
 use serde::Serialize;
 use serde_json::Value;
+use serde_with::skip_serializing_none;
 use utoipa::ToSchema;
 
 use super::common::{Iso, MAX_SEARCH, Paging, Text, tags};
@@ -37,6 +38,7 @@ pub fn source(value: Value, env_allow: &[String]) -> Definition<PlanSource> {
 }
 
 /// A plan.
+#[skip_serializing_none]
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PlanBody<'a> {
@@ -46,30 +48,23 @@ pub struct PlanBody<'a> {
     /// The name: 1 to 100 characters.
     name: &'a str,
     /// The description: at most 500 characters.
-    #[serde(skip_serializing_if = "Option::is_none")]
     description: Option<&'a str>,
     /// The title of its executions, with `{{…}}`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     title: Option<&'a str>,
     /// 1 to 500 steps; in lists without their prompts.
     steps: Vec<StepBody<'a>>,
     /// The tags, for filtering: at most 32 of at most 64 characters.
     tags: &'a [String],
     /// The time of creation.
-    #[schema(value_type = String, format = DateTime)]
     created_at: Iso,
     /// The template that it was deployed from.
-    #[serde(skip_serializing_if = "Option::is_none")]
     template_id: Option<&'a str>,
     /// The version of the template.
-    #[serde(skip_serializing_if = "Option::is_none")]
     template_version: Option<&'a str>,
     /// The template's schema, by which the input of each execution is checked; not in lists.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     input_schema: Option<&'a Value>,
     /// The gates of each execution, as the template and the deploy have them; not in lists.
-    #[serde(skip_serializing_if = "Option::is_none")]
     hitl: Option<HitlBody<'a>>,
 }
 

@@ -12,6 +12,7 @@ use callboard_runtime::accounts::NewProject;
 use callboard_runtime::read::projects::Figures;
 use callboard_runtime::read::usage::Asked;
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 use utoipa::ToSchema;
 
 use crate::accounts::{name, role};
@@ -95,6 +96,7 @@ request! {
 }
 
 /// A project.
+#[skip_serializing_none]
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ProjectBody {
@@ -104,32 +106,22 @@ pub struct ProjectBody {
     /// The name.
     name: String,
     /// The text for people.
-    #[serde(skip_serializing_if = "Option::is_none")]
     description: Option<String>,
     /// The caller's role in the project; without one the caller sees no text of it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     role: Option<&'static str>,
     /// The number of its members; `default` has every user.
     members: usize,
     /// The days for which ended items are kept, if not as long as the server's settings say.
-    #[serde(skip_serializing_if = "Option::is_none")]
     retention_days: Option<u16>,
     /// The time since which the project takes no new work.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>, format = DateTime)]
     archived_at: Option<Iso>,
     /// The cell that has its rows; absent on a server without cells.
-    #[serde(skip_serializing_if = "Option::is_none")]
     cell: Option<String>,
     /// The cell to which the project is being moved; it stands still until then.
-    #[serde(skip_serializing_if = "Option::is_none")]
     moving_to: Option<String>,
     /// The time of creation; `default` is as old as the server.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>, format = DateTime)]
     created_at: Option<Iso>,
     /// The creator: the id of a user or a key.
-    #[serde(skip_serializing_if = "Option::is_none")]
     created_by: Option<String>,
 }
 
@@ -182,6 +174,7 @@ impl AskFigures {
 }
 
 /// The counts and costs of a project, without the sandbox.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ProjectFiguresBody {
@@ -190,7 +183,6 @@ pub struct ProjectFiguresBody {
     /// The name.
     name: String,
     /// The cell that has its rows; absent on a server without cells.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     cell: Option<String>,
     /// The stored tasks by status.
     tasks: BTreeMap<String, u64>,
@@ -199,7 +191,6 @@ pub struct ProjectFiguresBody {
     /// The outputs that wait for a reviewer.
     reviews: u64,
     /// The usage of the period; absent for more than 100,000 tasks.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     usage: Option<UsageSumBody<'static>>,
 }
 
@@ -227,10 +218,8 @@ impl ProjectFiguresBody {
 #[serde(rename_all = "camelCase")]
 pub struct ProjectsFiguresBody {
     /// The earliest result of the tasks whose usage counts.
-    #[schema(value_type = String, format = DateTime)]
     from: Iso,
     /// The instant before which their results came.
-    #[schema(value_type = String, format = DateTime)]
     to: Iso,
     /// The projects, in the order of their list.
     projects: Vec<ProjectFiguresBody>,
@@ -264,7 +253,6 @@ pub struct MemberBody {
     /// The role within the project.
     role: &'static str,
     /// The time of joining.
-    #[schema(value_type = String, format = DateTime)]
     since: Iso,
 }
 

@@ -7,6 +7,7 @@ use callboard_domain::task::MAX_TARGET;
 use callboard_domain::{Error, Timestamp};
 use callboard_runtime::handle::QueueView;
 use serde::Serialize;
+use serde_with::skip_serializing_none;
 use utoipa::ToSchema;
 
 use super::common::{Iso, Paging};
@@ -61,6 +62,7 @@ impl FromStr for QueueName {
 }
 
 /// The settings of a queue.
+#[skip_serializing_none]
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct QueueSettingsBody<'a> {
@@ -69,10 +71,8 @@ pub struct QueueSettingsBody<'a> {
     /// True if the queue gives out no leases.
     paused: bool,
     /// The most of its tasks that run at the same time.
-    #[serde(skip_serializing_if = "Option::is_none")]
     concurrent: Option<u32>,
     /// The most leases in any 60 seconds.
-    #[serde(skip_serializing_if = "Option::is_none")]
     requests_per_minute: Option<u32>,
 }
 
@@ -86,6 +86,7 @@ impl<'a> QueueSettingsBody<'a> {
 }
 
 /// A queue as it is.
+#[skip_serializing_none]
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct QueueBody<'a> {
@@ -95,11 +96,8 @@ pub struct QueueBody<'a> {
     /// The tasks that are ready and wait for a lease.
     depth: usize,
     /// The earliest instant at which one of them could run.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>, format = DateTime)]
     oldest_at: Option<Iso>,
     /// The time since then, in milliseconds.
-    #[serde(skip_serializing_if = "Option::is_none")]
     oldest_age_ms: Option<u64>,
     /// The tasks that a worker has.
     running: u64,

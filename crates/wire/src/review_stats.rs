@@ -5,6 +5,7 @@ use callboard_domain::confidence::Source;
 use callboard_domain::review_stats::{Reviewer, Summary, WINDOW_DAYS};
 use callboard_domain::{Error, Rule};
 use serde::Serialize;
+use serde_with::skip_serializing_none;
 use utoipa::ToSchema;
 
 use super::read::rule::{self, Parse};
@@ -48,20 +49,17 @@ pub struct ReviewerBody<'a> {
 }
 
 /// The calibration of confidences.
+#[skip_serializing_none]
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CalibrationBody<'a> {
     /// The template that was asked for.
-    #[serde(skip_serializing_if = "Option::is_none")]
     template_id: Option<&'a str>,
     /// The step that was asked for.
-    #[serde(skip_serializing_if = "Option::is_none")]
     step_id: Option<&'a str>,
     /// The method that was asked for.
-    #[serde(skip_serializing_if = "Option::is_none")]
     method: Option<&'static str>,
     /// The model that was asked for.
-    #[serde(skip_serializing_if = "Option::is_none")]
     model: Option<&'a str>,
     /// The decisions on outputs by confidence: ten ranges of 0.1.
     deciles: Vec<DecileBody>,

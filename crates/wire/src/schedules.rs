@@ -11,6 +11,7 @@ use callboard_runtime::schedule::{Start, Target};
 use callboard_runtime::tables::RunRow;
 use serde::Serialize;
 use serde_json::Value;
+use serde_with::skip_serializing_none;
 use utoipa::ToSchema;
 
 use super::common::{Iso, Paging, Text};
@@ -268,6 +269,7 @@ impl From<ListSchedules> for Schedules {
 }
 
 /// A schedule.
+#[skip_serializing_none]
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ScheduleBody<'a> {
@@ -277,14 +279,10 @@ pub struct ScheduleBody<'a> {
     /// The text for people.
     name: &'a str,
     /// The cron expression.
-    #[serde(skip_serializing_if = "Option::is_none")]
     cron: Option<&'a str>,
     /// The time zone of the cron expression.
-    #[serde(skip_serializing_if = "Option::is_none")]
     timezone: Option<&'a str>,
     /// The only instant.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>, format = DateTime)]
     at: Option<Iso>,
     /// skip, queue, `cancel_running` or allow.
     overlap: &'static str,
@@ -295,22 +293,17 @@ pub struct ScheduleBody<'a> {
     /// False while the schedule is paused.
     enabled: bool,
     /// The target as it was given; not in lists and events.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     target: Option<&'a Value>,
     /// The next occurrence, without its delay; none while it is paused, or if there is none.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>, format = DateTime)]
     next_run_at: Option<Iso>,
     /// Occurrences that wait for the end of a run.
     queued: usize,
     /// The account that gave the target.
     created_by: &'a str,
     /// The time of creation.
-    #[schema(value_type = String, format = DateTime)]
     created_at: Iso,
     /// The time of the last change.
-    #[schema(value_type = String, format = DateTime)]
     updated_at: Iso,
 }
 
@@ -350,27 +343,23 @@ impl<'a> ScheduleBody<'a> {
 }
 
 /// The outcome of an occurrence.
+#[skip_serializing_none]
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ScheduleRunBody<'a> {
     /// The instant of the timetable; of one that was triggered, when that was.
-    #[schema(value_type = String, format = DateTime)]
     scheduled_at: Iso,
     /// The time of the decision.
-    #[schema(value_type = String, format = DateTime)]
     decided_at: Iso,
     /// started, queued, skipped, missed or failed.
     outcome: &'static str,
     /// The task that the occurrence started.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     task_id: Option<Text<TaskId>>,
     /// The execution that the occurrence started.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     execution_id: Option<Text<ExecutionId>>,
     /// The reason why the occurrence started no work, such as the run that was in the way of a skipped one.
-    #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<&'a str>,
 }
 

@@ -5,6 +5,7 @@ use callboard_domain::search::texts::{Piece, Wanted};
 use callboard_domain::{Error, Rule, Timestamp};
 use callboard_runtime::read::search::{Asked, Found, Hit, Place};
 use serde::Serialize;
+use serde_with::skip_serializing_none;
 use utoipa::ToSchema;
 
 use crate::common::{Iso, MAX_SEARCH, Text};
@@ -108,7 +109,6 @@ pub struct SearchBody<'a> {
     /// The hits, the newest task first.
     hits: Vec<HitBody<'a>>,
     /// The time back to which all texts were searched.
-    #[schema(value_type = String, format = DateTime)]
     searched_to: Iso,
     /// The cursor of the next part; absent if all was searched.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -117,6 +117,7 @@ pub struct SearchBody<'a> {
 }
 
 /// A task whose texts have the words.
+#[skip_serializing_none]
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct HitBody<'a> {
@@ -126,23 +127,19 @@ pub struct HitBody<'a> {
     #[schema(value_type = String)]
     id: Text<TaskId>,
     /// The title of the task.
-    #[serde(skip_serializing_if = "Option::is_none")]
     title: Option<&'a str>,
     /// The status of the task.
     status: &'static str,
     /// The execution that the task is of.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     execution_id: Option<Text<ExecutionId>>,
     /// The step that the task is.
-    #[serde(skip_serializing_if = "Option::is_none")]
     step_id: Option<&'a str>,
     /// The text that is shown: prompt, systemPrompt, messages, context, args, output or thinking.
     r#where: &'static str,
     /// The text around the words, at most 160 characters, in pieces.
     snippet: Vec<PieceBody<'a>>,
     /// The time of the task's creation.
-    #[schema(value_type = String, format = DateTime)]
     created_at: Iso,
 }
 

@@ -12,7 +12,6 @@ use super::common::Iso;
 pub struct StorageBody {
     /// The time of the measurement; absent until a first one has read something.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>, format = DateTime)]
     measured_at: Option<Iso>,
     /// False while the first measurement goes on: the figures are those of what it has read so far.
     complete: bool,

@@ -34,10 +34,8 @@ pub struct WorkerBody {
     pub running: usize,
     /// The time of the last connection.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>, format = DateTime)]
     pub connected_at: Option<Iso>,
     /// The time of the last heartbeat.
-    #[schema(value_type = String, format = DateTime)]
     pub last_heartbeat_at: Iso,
 }
 

@@ -13,6 +13,7 @@ use callboard_domain::template::{
 use callboard_runtime::catalog::{Published, Standing};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
+use serde_with::skip_serializing_none;
 use utoipa::ToSchema;
 
 use super::common::Iso;
@@ -126,6 +127,7 @@ pub fn source_from(text: &[u8], format: Format) -> Result<TemplateSource, Error>
 }
 
 /// A template.
+#[skip_serializing_none]
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TemplateBody<'a> {
@@ -134,10 +136,8 @@ pub struct TemplateBody<'a> {
     /// The name: 1 to 100 characters.
     name: &'a str,
     /// The description: at most 500 characters.
-    #[serde(skip_serializing_if = "Option::is_none")]
     description: Option<&'a str>,
     /// The title of its executions, with `{{…}}`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     title: Option<&'a str>,
     /// major.minor.patch.
     version: &'a str,
@@ -158,7 +158,6 @@ pub struct TemplateBody<'a> {
     /// The ids of the steps whose outputs are always held.
     hitl_steps: Vec<&'a str>,
     /// The time of creation.
-    #[schema(value_type = String, format = DateTime)]
     created_at: Iso,
     /// True if a deploy without a version takes this one.
     latest: bool,
@@ -166,29 +165,21 @@ pub struct TemplateBody<'a> {
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     latest_set: bool,
     /// The time at which it was retired: no deploy takes it any more.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>, format = DateTime)]
     retired_at: Option<Iso>,
     /// JSON Schema (draft 2020-12) of the input; not in lists.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Object)]
     input_schema: Option<&'a Value>,
     /// JSON Schema of the last step's output; not in lists.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     output_schema: Option<&'a Value>,
     /// 1 to 500 steps; not in lists.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Vec<StepBody>)]
     steps: Option<Vec<StepBody<'a>>>,
     /// The defaults of steps; not in lists.
-    #[serde(skip_serializing_if = "Option::is_none")]
     defaults: Option<DefaultsBody<'a>>,
     /// The held output; not in lists.
-    #[serde(skip_serializing_if = "Option::is_none")]
     hitl: Option<HitlBody<'a>>,
     /// Anything, at most 256 KiB; `estimates` declares cost and durationMs. Not in lists.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     metadata: Option<&'a Map<String, Value>>,
 }

@@ -101,7 +101,6 @@ pub struct ViewBody {
     /// The maker: the id of a user or a key.
     created_by: String,
     /// The time at which it was saved.
-    #[schema(value_type = String, format = DateTime)]
     created_at: Iso,
 }
 

@@ -8,6 +8,7 @@ use callboard_domain::query::Deliveries;
 use callboard_domain::{Error, Rule};
 use serde::Serialize;
 use serde_json::json;
+use serde_with::skip_serializing_none;
 use utoipa::ToSchema;
 
 use super::accounts::overlap;
@@ -70,6 +71,7 @@ impl From<ListDeliveries> for Deliveries {
 }
 
 /// A delivery of a webhook or a mail.
+#[skip_serializing_none]
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DeliveryBody<'a> {
@@ -79,24 +81,19 @@ pub struct DeliveryBody<'a> {
     /// webhook or mail.
     kind: &'static str,
     /// The task that the delivery is about.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     task_id: Option<Text<TaskId>>,
     /// The execution that the delivery is about.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     execution_id: Option<Text<ExecutionId>>,
     /// The API key that a mail is about.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     key_id: Option<Text<KeyId>>,
     /// The reported event, such as `task.completed`, `hitl.assigned` or `key.ends_soon`.
     event: &'static str,
     /// The address of a webhook, as given.
-    #[serde(skip_serializing_if = "Option::is_none")]
     url: Option<&'a str>,
     /// The user to whom a mail goes.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     to: Option<Text<UserId>>,
     /// pending, delivered, dead or dropped.
@@ -104,21 +101,14 @@ pub struct DeliveryBody<'a> {
     /// Attempts that were begun.
     attempts: u32,
     /// The HTTP status of the last attempt, if there was an answer.
-    #[serde(skip_serializing_if = "Option::is_none")]
     last_status: Option<u16>,
     /// The reason of the last failed attempt, or of the drop.
-    #[serde(skip_serializing_if = "Option::is_none")]
     last_error: Option<&'a str>,
     /// The time of the next attempt, while the delivery is pending.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>, format = DateTime)]
     next_attempt_at: Option<Iso>,
     /// The time of the reported event, such as the end of the task.
-    #[schema(value_type = String, format = DateTime)]
     created_at: Iso,
     /// The time of the delivery.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>, format = DateTime)]
     delivered_at: Option<Iso>,
 }
 
@@ -179,7 +169,6 @@ pub struct PreviousSecretBody<'a> {
     /// `whsec_…`, which signs the webhooks of the sandbox.
     pub sandbox_secret: &'a str,
     /// The instant from which it signs no more.
-    #[schema(value_type = String, format = DateTime)]
     pub valid_until: Iso,
 }
 

@@ -18,6 +18,7 @@ use callboard_runtime::ports::{ExecutionNotice, TaskDetails, WebhookContent, Web
 use callboard_wire::common::{Iso, Text};
 use hmac::Mac as _;
 use serde::Serialize;
+use serde_with::skip_serializing_none;
 
 use super::secret::WebhookSecret;
 use crate::auth::signature::sign;
@@ -76,20 +77,17 @@ struct Failed<'n> {
 }
 
 /// The details of a task that asks for them.
+#[skip_serializing_none]
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Details<'n> {
     tags: &'n [String],
-    #[serde(skip_serializing_if = "Option::is_none")]
     title: Option<&'n str>,
     model: &'n str,
-    #[serde(skip_serializing_if = "Option::is_none")]
     confidence: Option<f64>,
     total_cost: f64,
     attempt: u32,
-    #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<Failed<'n>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     review: Option<Review<'n>>,
 }
 

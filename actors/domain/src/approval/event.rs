@@ -1,6 +1,7 @@
 //! The events of an approval, its effects, and its refusals.
 
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 
 use super::{Assignee, Details};
 use crate::Timestamp;
@@ -76,15 +77,14 @@ pub enum Event {
 }
 
 /// The decider, as recorded.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Decider {
     /// The user's or the key's identifier.
     pub account: String,
     /// The reviewer in whose name the account decides: a key's claim, or another user named by an admin.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reviewer: Option<String>,
     /// The number of outputs that the one act approves; `None` for a decision on this output alone.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bulk: Option<u32>,
 }
 

@@ -14,6 +14,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 
 use crate::Timestamp;
 use crate::chain::{self, Linked};
@@ -141,59 +142,43 @@ pub struct Entry {
 }
 
 /// The details of an action; the action decides which of them are present.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Details {
     /// The reason for the hold.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<HoldReason>,
     /// The model's confidence.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub confidence: Option<f64>,
     /// The minimum confidence to skip review.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub threshold: Option<f64>,
     /// The execution of the task.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub execution: Option<ExecutionId>,
     /// The step's id.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub step: Option<String>,
     /// The item of the step's list, from 0.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub item: Option<u16>,
     /// The commitment to the held output.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub shown: Option<Digest>,
     /// The commitment to the text that replaces the output.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub edit: Option<Digest>,
     /// The commitment to the comment, or to the reason of a rejection.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub comment: Option<Digest>,
     /// The reviewer named in the request.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub reviewer: Option<String>,
     /// The number of outputs that one act of the reviewer approved.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub bulk: Option<u32>,
     /// The previous assignee.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub from: Option<UserId>,
     /// The new assignee.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub to: Option<UserId>,
     /// The reason, as text.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// The wait, in milliseconds.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub after_ms: Option<u64>,
     /// The end of a claim or of the review time.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub until: Option<Timestamp>,
     /// The task that retries.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub retry: Option<TaskId>,
 }
 

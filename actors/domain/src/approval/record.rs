@@ -5,6 +5,7 @@
 //! records.
 
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 
 use super::{Approval, Outcome, State};
 use crate::Timestamp;
@@ -12,22 +13,23 @@ use crate::confidence::Source;
 use crate::task::{Completion, HoldReason, Task};
 
 /// The outcome of one output.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Record {
     /// The template that the step belongs to.
-    #[serde(rename = "t", default, skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "t")]
     pub template: Option<String>,
     /// The step.
-    #[serde(rename = "s", default, skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "s")]
     pub step: Option<String>,
     /// The model's confidence, 0 to 1.
-    #[serde(rename = "c", default, skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "c")]
     pub confidence: Option<f64>,
     /// The method by which the confidence was made; unknown for older records.
-    #[serde(rename = "m", default, skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "m")]
     pub method: Option<Source>,
     /// The model that answered; unknown for older records.
-    #[serde(rename = "n", default, skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "n")]
     pub model: Option<String>,
     /// True if the gate held the output only to measure how good confident outputs are.
     #[serde(rename = "x", default, skip_serializing_if = "std::ops::Not::not")]

@@ -1,6 +1,7 @@
 //! The confidence that a task or a step asks for.
 
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 
 use super::Source;
 use crate::error::Rule;
@@ -50,6 +51,7 @@ impl Default for Method {
 }
 
 /// The requested confidence: in the source of a definition, in a stored row and in a worker's frame.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Ask {
@@ -57,16 +59,13 @@ pub struct Ask {
     #[serde(default)]
     pub method: Method,
     /// The number of samples, or of verdicts of a judge without log-probabilities.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub n: Option<u8>,
     /// The members of a JSON output that samples must agree on; by default those of the schema.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fields: Vec<String>,
     /// The model that judges.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub judge_model: Option<String>,
     /// The judge's criteria.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rubric: Option<String>,
 }
 

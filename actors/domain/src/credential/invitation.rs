@@ -12,6 +12,7 @@
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 
 use super::{
     Digest, ENTROPY_BYTES, SECRET_LEN, Secret, base62, checked, days, whole_number, with_checksum,
@@ -34,6 +35,7 @@ pub const MAX_OPEN: usize = 1_000;
 const MAX_DAYS: u64 = 30;
 
 /// An open invitation as it is stored.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Invitation {
     /// The identifier, which holds the time of creation.
@@ -41,15 +43,12 @@ pub struct Invitation {
     /// The SHA-256 of the token.
     pub digest: Digest,
     /// The e-mail of the invited person, who signs in with it; `None` lets the person choose.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub email: Option<Email>,
     /// The name of the person, unless the person gives another one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// The role of the account.
     pub role: Role,
     /// The account that made the invitation; `None` for the program itself.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub created_by: Option<Account>,
     /// The first instant at which the invitation is refused as expired.
     pub expires_at: Timestamp,

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 
 use crate::Timestamp;
 use crate::batch::RowOf;
@@ -14,6 +15,7 @@ use crate::task::Ending;
 use crate::trace::TraceContext;
 
 /// Everything but the texts that an execution was started with; never changes.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Spec {
     /// The execution's identifier.
@@ -21,7 +23,6 @@ pub struct Spec {
     /// The plan that the execution runs.
     pub plan: PlanId,
     /// The template that the execution was deployed from.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub template: Option<Template>,
     /// The account (user or key) that started the execution.
     pub account: String,
@@ -29,42 +30,33 @@ pub struct Spec {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,
     /// The URL that receives webhooks.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub callback_url: Option<String>,
     /// The title, and what the webhooks announce.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub labels: Option<Box<Labels>>,
     /// True if the first failure cancels all other work.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub fail_fast: bool,
     /// The time limit of each run, in milliseconds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
     /// The cap on the cost of all runs together.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_cost: Option<Money>,
     /// The step whose output is checked against the output schema.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_checked: Option<u16>,
     /// The instant before which the execution does not begin.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start_at: Option<Timestamp>,
     /// The execution that this one is a fork of. Boxed, because few executions are forks.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forked_from: Option<Box<ForkedFrom>>,
     /// The occurrence of the schedule that started this, or the execution that this one is a fork of.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub occurrence: Option<Box<Occurrence>>,
     /// The batch and the row that the execution is of. Boxed, because few executions are of a batch.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub row_of: Option<Box<RowOf>>,
     /// The idempotency key of the request.
-    #[serde(rename = "key", default, skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "key")]
     pub idempotency_key: Option<Box<str>>,
     /// The instant of the request.
     pub created_at: Timestamp,
     /// The request, in the trace of its caller. Boxed, because few executions have one.
-    #[serde(rename = "traceparent", default, skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "traceparent")]
     pub trace: Option<Box<TraceContext>>,
 }
 
@@ -112,6 +104,7 @@ pub struct Template {
 }
 
 /// The head row.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Head {
     /// The request; never changes.
@@ -125,18 +118,14 @@ pub struct Head {
     /// The instant of the first start; before that, the instant of the request.
     pub started_at: Timestamp,
     /// The start of the current run, if it is a retry.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retried_at: Option<Timestamp>,
     /// The deadline of the current run.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline: Option<Timestamp>,
     /// The usage.
     pub budget: Budget,
     /// The reason of the failure: the first failure of the run, or the reason that ended the whole.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<Cause>,
     /// The time of the first erasure of the execution's texts.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub erased_at: Option<Timestamp>,
 }
 

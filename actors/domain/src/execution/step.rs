@@ -14,6 +14,7 @@
 //! reviewer holds. The step's task knows it, so that a lease costs the execution nothing.
 
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 
 use super::Signal;
 use super::items::MapState;
@@ -81,6 +82,7 @@ impl Stage {
 }
 
 /// A step's row: its state, and the fields that are shown.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct StepState {
     /// The state.
@@ -89,13 +91,10 @@ pub struct StepState {
     #[serde(default, skip_serializing_if = "is_zero")]
     pub runs: u32,
     /// The current or last task.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<TaskId>,
     /// The instant at which that task first ran; known once it ended.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started_at: Option<Timestamp>,
     /// The end of the step, however it ended.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub completed_at: Option<Timestamp>,
     /// The number of the last attempt of the task; known once it ended.
     #[serde(default, skip_serializing_if = "is_zero")]
@@ -104,25 +103,18 @@ pub struct StepState {
     #[serde(default, skip_serializing_if = "is_unused")]
     pub usage: Usage,
     /// The confidence in the step's output.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confidence: Option<f64>,
     /// The reason why the model stopped, in the provider's word.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finish_reason: Option<String>,
     /// The model that took the place of the first, and the failure of the model before it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fallback: Option<Box<(String, FailureKind)>>,
     /// The reason why the step did not end well.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<Ending>,
     /// The fault of the step's first output, for the prompt of the second try.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub correction: Option<String>,
     /// The token limit of the next try, after an output that was cut at the limit.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_tokens: Option<u64>,
     /// The worst case that waits for budget.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held: Option<Money>,
     /// The reservation for the step's task.
     #[serde(default, skip_serializing_if = "Money::is_zero")]
@@ -131,19 +123,15 @@ pub struct StepState {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stopping: Vec<TaskId>,
     /// The task whose usage the row counts already, because its output was held again.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counted: Option<TaskId>,
     /// True if the texts of the step's task were erased.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub erased: bool,
     /// The counts of the step's items, once the list of a `forEach` step is known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub map: Option<Box<MapState>>,
     /// The signal that a wait uses or has used.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signal: Option<Box<Signal>>,
     /// The time limit of a wait for its signal.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<Timestamp>,
 }
 

@@ -1,6 +1,7 @@
 //! The limits in a provider's headers, and the use by others that follows from them.
 
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 
 use super::ModelLimits;
 use super::window::Load;
@@ -21,20 +22,17 @@ pub struct Allowance {
 }
 
 /// The provider's own figures for a model, from the headers of an answer.
+#[skip_serializing_none]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Reported {
     /// Calls, in the provider's time.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requests: Option<Allowance>,
     /// Input and output tokens together.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens: Option<Allowance>,
     /// Input tokens.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input_tokens: Option<Allowance>,
     /// Output tokens.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_tokens: Option<Allowance>,
 }
 

@@ -1,6 +1,7 @@
 //! The gates of a plan's steps, which hold outputs for a reviewer (docs/reference/approvals.md).
 
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 
 use super::check_fraction;
 use super::limits::{MAX_REVIEW_MS, check_range};
@@ -10,22 +11,18 @@ use crate::problem::{Problem, shortened};
 use crate::task::{Channels, Gate, Hold};
 
 /// The source of `hitl` in a template, an execution or a deployment.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct HitlSource {
     /// The steps whose outputs are always held.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub required_for: Option<Vec<String>>,
     /// The minimum confidence to skip review, 0 to 1.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confidence_threshold: Option<f64>,
     /// The review time, in milliseconds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
     /// The fraction of the otherwise passing outputs that is held as a sample, 0 to 1.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sample_rate: Option<f64>,
     /// The channels that notify reviewers.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub notify: Option<Channels>,
 }
 

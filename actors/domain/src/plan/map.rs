@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
+use serde_with::skip_serializing_none;
 
 use crate::execution::MAX_ITEMS;
 use crate::names::names;
@@ -49,25 +50,20 @@ impl From<&str> for ListSource {
 }
 
 /// The members of a step that concern its list; none of them is set in a step without one.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct MapSource {
     /// The lists.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub for_each: Option<ListSource>,
     /// The name of the item's variable.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub item: Option<String>,
     /// The longest list.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_items: Option<u16>,
     /// The most tasks at once.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub concurrency: Option<u16>,
     /// The effect of an item's failure on the step.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_item_error: Option<OnItemError>,
     /// The share of the items that must complete, 0 to 1.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub min_success: Option<f64>,
 }
 

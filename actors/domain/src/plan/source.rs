@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use serde_with::skip_serializing_none;
 
 use super::map::MapSource;
 use super::wait::WaitSource;
@@ -18,15 +19,14 @@ use crate::schema::is_brief_source;
 use crate::task::{FlowSource, Message, Routing, Sampling};
 
 /// The source of a plan.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct PlanSource {
     /// The name for people.
     pub name: String,
     /// The description for people.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// The template of the titles of the plan's executions.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     /// The steps, in the order of the document.
     pub steps: Vec<StepSource>,
@@ -36,20 +36,18 @@ pub struct PlanSource {
 }
 
 /// The source of a step.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct StepSource {
     /// The id, unique in the plan.
     pub id: String,
     /// The template of the titles of the step's tasks.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     /// The prompt template.
     pub prompt: String,
     /// The name of the model.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     /// The name of the queue.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue: Option<String>,
     /// The ids of the steps that must complete first; duplicates count once.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -58,28 +56,21 @@ pub struct StepSource {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub requires_approval: bool,
     /// The texts that a reviewer of the output sees.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub review: Option<ReviewSource>,
     /// The condition under which the step runs, in CEL.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub condition: Option<String>,
     /// The time limit of one attempt, in milliseconds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
     /// The retry policy.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry: Option<RetrySource>,
     /// The longest output, in tokens.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_tokens: Option<u64>,
     /// The sampling temperature, 0 to 1.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub temperature: Option<f64>,
     /// The seed, the share of the probability and the stop sequences.
     #[serde(default, skip_serializing_if = "Sampling::is_none")]
     pub sampling: Sampling,
     /// The template of the system message.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub system_prompt: Option<String>,
     /// The earlier turns, with templates as texts and files.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -91,10 +82,8 @@ pub struct StepSource {
     #[serde(default, skip_serializing_if = "MapSource::is_none")]
     pub map: MapSource,
     /// The signal that a step of the type `wait` waits for.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wait: Option<WaitSource>,
     /// The function that the step calls in place of a model, with templates in its args.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<Call>,
     /// The models in place of `model`, and the service tier.
     #[serde(default, skip_serializing_if = "Routing::is_none")]
@@ -103,10 +92,8 @@ pub struct StepSource {
     #[serde(default, skip_serializing_if = "FlowSource::is_empty")]
     pub flow: FlowSource,
     /// The JSON Schema of the output.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_schema: Option<Value>,
     /// The method by which the confidence is to be made.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confidence: Option<Ask>,
 }
 
@@ -118,16 +105,14 @@ pub struct ReviewSource {
 }
 
 /// The source of a retry policy.
+#[skip_serializing_none]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct RetrySource {
     /// The number of attempts, the first included.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_attempts: Option<u32>,
     /// The wait after the first failure, in milliseconds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backoff_ms: Option<u64>,
     /// The longest of the waits, in milliseconds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_backoff_ms: Option<u64>,
 }
 

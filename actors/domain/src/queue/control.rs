@@ -1,6 +1,7 @@
 //! The settings of a queue: the pause, and the rate at which it gives out leases.
 
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 
 use crate::Timestamp;
 use crate::rate::{Place, SlidingLog};
@@ -11,16 +12,15 @@ pub const MAX_CONCURRENT: u32 = 1_000_000;
 pub const MAX_REQUESTS: u32 = 1_000_000;
 
 /// The settings of a queue; the default lets every lease pass.
+#[skip_serializing_none]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct QueueSettings {
     /// True if the queue gives out no leases.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub paused: bool,
     /// The most tasks of the queue that run at the same time.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub concurrent: Option<u32>,
     /// The most leases in any 60 seconds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requests_per_minute: Option<u32>,
 }
 

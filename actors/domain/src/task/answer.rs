@@ -6,6 +6,7 @@
 //! ```
 
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 
 use super::{Completion, Ending, EndingCode, Inputs};
 use crate::execution::clipped;
@@ -27,13 +28,12 @@ pub enum OutputFault {
 }
 
 /// The changes that the faults of earlier answers make to the next attempt.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Amendment {
     /// The mismatch of the last output, which follows the prompt.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mismatch: Option<String>,
     /// The token limit in place of the one that was asked for.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_tokens: Option<u64>,
 }
 

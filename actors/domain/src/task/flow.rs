@@ -6,6 +6,7 @@
 //! Deliberately absent: the count of running tasks, and the order of a queue.
 
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 
 use crate::id::TaskId;
 use crate::names::names;
@@ -30,13 +31,12 @@ names! {
 }
 
 /// The flow control of a task.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Flow {
     /// The key that few tasks share at a time.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub concurrency: Option<Concurrency>,
     /// The key that takes turns.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fairness: Option<Fairness>,
 }
 
@@ -61,22 +61,18 @@ pub struct Fairness {
 }
 
 /// The source of flow control: the members that the client set; also the stored form of a step's.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct FlowSource {
     /// The concurrency key.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub concurrency_key: Option<String>,
     /// The most tasks of the key that may run at the same time; 1 by default.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub concurrency_limit: Option<u32>,
     /// The fate of one more task; it waits by default.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_conflict: Option<OnConflict>,
     /// The fairness key.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fairness_key: Option<String>,
     /// The share of the turns; 1 by default.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub weight: Option<u8>,
 }
 

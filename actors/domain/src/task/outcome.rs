@@ -4,6 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 
 use super::ServiceTier;
 use crate::confidence::Source;
@@ -52,24 +53,20 @@ impl Status {
 }
 
 /// A model's answer, besides its text.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Completion {
     /// The tokens and the cost.
     pub usage: Usage,
     /// The worker's confidence, 0 to 1.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confidence: Option<f64>,
     /// The method by which the confidence was made: logprobs, samples, judge, reported, none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confidence_source: Option<String>,
     /// The reason why the model stopped, in the provider's word.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finish_reason: Option<String>,
     /// The service tier that the provider says it served.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service_tier: Option<ServiceTier>,
     /// The part of the usage that a judge made. Boxed, because few answers have one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub judge: Option<Box<JudgeUsage>>,
     /// The model's thinking before the output, which is no part of it: a text of its own, and not of the row.
     #[serde(skip)]

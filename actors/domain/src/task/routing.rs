@@ -9,6 +9,7 @@
 //! models, which decide the time of a lease, not its model.
 
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 
 use super::{EndingCode, Failure, MAX_TARGET};
 use crate::error::Rule;
@@ -75,16 +76,15 @@ impl Failure {
 }
 
 /// The members `models`, `fallbackOn` and `serviceTier` of a task, a step or defaults.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Routing {
     /// The models in their order; none for a task with one `model`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub models: Vec<String>,
     /// The kinds of failures after which the next model is called.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fallback_on: Option<Vec<FailureKind>>,
     /// The service tier.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service_tier: Option<ServiceTier>,
 }
 

@@ -4,6 +4,7 @@
 //! Deliberately absent: the temperature, which was there first and has a member of its own.
 
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 
 use crate::error::Rule;
 
@@ -16,20 +17,19 @@ pub const MAX_STOP: usize = 256;
 pub const MAX_PENALTY: f64 = 2.0;
 
 /// These members of a task, a step or defaults.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Sampling {
     /// The seed of the choice of tokens.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seed: Option<i64>,
     /// The share of the probability that the next token is chosen from, 0 to 1.
-    #[serde(alias = "top_p", default, skip_serializing_if = "Option::is_none")]
+    #[serde(alias = "top_p")]
     pub top_p: Option<f64>,
     /// The sequences before which the output ends.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stop: Vec<String>,
     /// The penalty of a token for each time that it has come, -2 to 2.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub frequency_penalty: Option<f64>,
 }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 
 use super::{FailureKind, Flow, Gate, Message, Routing, Sampling, ServiceTier};
 use crate::Timestamp;
@@ -20,6 +21,7 @@ use crate::usage::{Prices, estimate_tokens};
 pub const MAX_TARGET: usize = 128;
 
 /// Everything but the texts that a task was created with; never changes.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Spec {
     /// The task's identifier.
@@ -38,19 +40,14 @@ pub struct Spec {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,
     /// The most tokens to answer with.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_tokens: Option<u64>,
     /// 0 to 1.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub temperature: Option<f64>,
     /// The URL that receives a webhook at the end.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub callback_url: Option<String>,
     /// The title, and what the webhook announces. Boxed, because few tasks have them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub labels: Option<Box<Labels>>,
     /// The gate for the output; `None` if no reviewer needs to see the output.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gate: Option<Gate>,
     /// The retry policy.
     #[serde(default, skip_serializing_if = "Policy::is_default")]
@@ -62,16 +59,12 @@ pub struct Spec {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub checked: bool,
     /// The models after the first, and the service tier. Boxed, because few tasks have them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub routing: Option<Box<Routing>>,
     /// The seed, the share of the probability and the stop sequences. Boxed, because few tasks have them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sampling: Option<Box<Sampling>>,
     /// Keys that bound the task, or take turns. Shared with its place in the queue; few tasks have any.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flow: Option<Arc<Flow>>,
     /// The instant before which the task does not run.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start_at: Option<Timestamp>,
 }
 
@@ -268,15 +261,14 @@ impl Request {
 }
 
 /// The texts that a task was created with: written once, beside the snapshot.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Inputs {
     /// The prompt; the last user message. Empty for a call of a function.
     pub prompt: String,
     /// The first system message.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub system_prompt: Option<String>,
     /// The second system message, an object.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context: Option<serde_json::Map<String, serde_json::Value>>,
     /// The earlier turns, between the system messages and the prompt.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -285,13 +277,10 @@ pub struct Inputs {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<FileId>,
     /// The JSON Schema that the output must match.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_schema: Option<Schema>,
     /// The method by which the confidence is to be made. Boxed, because few tasks have one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confidence: Option<Box<Ask>>,
     /// The args of a call of a function; `None` for a prompt. Boxed, because most tasks have none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub args: Option<Box<serde_json::Map<String, serde_json::Value>>>,
     /// The texts that a reviewer sees beside the output; no model sees them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -345,38 +334,31 @@ impl Inputs {
 }
 
 /// The origin of a task.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Origin {
     /// The batch that the task was submitted in.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub batch: Option<BatchId>,
     /// The execution and the step that the task is of.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step: Option<(ExecutionId, String)>,
     /// The item of the step's list that the task is for, from 0.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub item: Option<u16>,
     /// The batch that the execution is a row of.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rows: Option<TemplateBatchId>,
     /// The template that the execution was deployed from.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub template: Option<String>,
     /// The rejected task that this one tries again.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_of: Option<TaskId>,
     /// The account that submitted the rejected task, if a reviewer wrote the prompt of this one and so
     /// submitted it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_account: Option<String>,
     /// The task of another execution whose output this one copies, in a fork of that execution.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub copy_of: Option<TaskId>,
     /// The idempotency key of the request that made this task alone.
-    #[serde(rename = "key", default, skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "key")]
     pub idempotency_key: Option<Box<str>>,
     /// The request, in the trace of its caller. Boxed, because few tasks have one.
-    #[serde(rename = "traceparent", default, skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "traceparent")]
     pub trace: Option<Box<TraceContext>>,
 }
 

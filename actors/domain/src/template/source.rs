@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use serde_with::skip_serializing_none;
 
 use crate::confidence::ask::Ask;
 use crate::cost;
@@ -17,15 +18,14 @@ use crate::task::FlowSource;
 use crate::task::{Routing, Sampling};
 
 /// The source of a template.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct TemplateSource {
     /// The name for people, whose slug is part of the id.
     pub name: String,
     /// The description for people.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// The template of the titles of its executions.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     /// The version, major.minor.patch.
     pub version: String,
@@ -35,43 +35,34 @@ pub struct TemplateSource {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,
     /// The name of a [`Visibility`].
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub visibility: Option<String>,
     /// The JSON Schema of the input.
     pub input_schema: Value,
     /// The JSON Schema of the last step's output.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_schema: Option<Value>,
     /// The steps, in the order of the document.
     pub steps: Vec<StepSource>,
     /// The defaults of steps.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub defaults: Option<Defaults>,
     /// The review settings.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hitl: Option<HitlSource>,
     /// Free form; `estimates` declares cost and duration.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Map<String, Value>>,
 }
 
 /// The values for steps that leave a field out.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Defaults {
     /// The name of the model.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     /// The name of the queue.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue: Option<String>,
     /// The time limit of one attempt, in milliseconds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
     /// The longest output, in tokens.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_tokens: Option<u64>,
     /// The sampling temperature, 0 to 1.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub temperature: Option<f64>,
     /// The seed, the share of the probability and the stop sequences.
     #[serde(default, skip_serializing_if = "Sampling::is_none")]
@@ -83,10 +74,8 @@ pub struct Defaults {
     #[serde(default, skip_serializing_if = "FlowSource::is_empty")]
     pub flow: FlowSource,
     /// The JSON Schema of the output.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_schema: Option<Value>,
     /// The method by which the confidence is to be made.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confidence: Option<Ask>,
 }
 

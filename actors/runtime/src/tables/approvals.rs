@@ -16,6 +16,7 @@ use callboard_domain::unit::ReviewTexts;
 use callboard_domain::{Timestamp, task};
 use callboard_store::{Entry as Listed, Error, Op, Store};
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 
 use super::log::{self, Kind};
 use super::{
@@ -24,6 +25,7 @@ use super::{
 };
 
 /// The stored part of an approval that is not its task's.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct ApprovalRow {
     #[serde(rename = "o")]
@@ -32,19 +34,19 @@ pub(crate) struct ApprovalRow {
     state: State,
     #[serde(rename = "v")]
     version: u64,
-    #[serde(rename = "a", default, skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "a")]
     assignee: Option<UserId>,
-    #[serde(rename = "c", default, skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "c")]
     claim: Option<Claim>,
-    #[serde(rename = "e", default, skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "e")]
     escalated_at: Option<Timestamp>,
-    #[serde(rename = "d", default, skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "d")]
     decision: Option<Decision>,
     #[serde(rename = "x", default, skip_serializing_if = "is_none")]
     extensions: u8,
     #[serde(rename = "r", default, skip_serializing_if = "is_none")]
     reopened: u8,
-    #[serde(rename = "b", default, skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "b")]
     corrects: Option<Box<Corrected>>,
     #[serde(rename = "h")]
     chain: Chain,

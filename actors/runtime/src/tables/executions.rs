@@ -28,6 +28,7 @@ use callboard_domain::task::State as TaskState;
 use callboard_store::{Entry, Error, Op, Store};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use serde_with::skip_serializing_none;
 
 use super::log::{self, Kind, ProgressRow};
 use super::{
@@ -36,6 +37,7 @@ use super::{
 };
 
 /// The stored changing part of an execution.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct HeadRow {
     #[serde(rename = "s")]
@@ -46,16 +48,16 @@ pub(crate) struct HeadRow {
     run: u32,
     #[serde(rename = "t")]
     started_at: Timestamp,
-    #[serde(rename = "n", default, skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "n")]
     retried_at: Option<Timestamp>,
-    #[serde(rename = "d", default, skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "d")]
     deadline: Option<Timestamp>,
     #[serde(rename = "b")]
     budget: Budget,
-    #[serde(rename = "e", default, skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "e")]
     error: Option<Cause>,
     /// The time of the first erasure of the execution's texts.
-    #[serde(rename = "z", default, skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "z")]
     erased_at: Option<Timestamp>,
     /// The first steps, as many as stand in this row; none in records of events.
     #[serde(rename = "p", default, skip_serializing_if = "Vec::is_empty")]
@@ -64,7 +66,7 @@ pub(crate) struct HeadRow {
     #[serde(rename = "u", default, skip_serializing_if = "std::ops::Not::not")]
     undecided: bool,
     /// The time limit of the first wait for a signal; absent from records of events.
-    #[serde(rename = "w", default, skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "w")]
     waits_until: Option<Timestamp>,
     /// True if steps wait for signals and no task is under way; absent from records of events.
     #[serde(rename = "q", default, skip_serializing_if = "std::ops::Not::not")]

@@ -8,17 +8,18 @@ use callboard_domain::plan::{HitlSource, PlanSource};
 use callboard_domain::template::{Choice, TemplateSource};
 use callboard_store::{Entry, Error, Op, Store};
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 use sha2::{Digest, Sha256};
 
 use super::{PLAN_NAMES, PLANS, TEMPLATES, TEXTS, plan_list, plan_term, tag_terms, text};
 
 /// The listed part of a plan, whose definition stands in its texts, or is its template's.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PlanRow {
     /// A text for people.
     pub name: String,
     /// A text for people.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// Labels for filtering.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -30,7 +31,6 @@ pub struct PlanRow {
     /// The instant.
     pub created_at: Timestamp,
     /// The template of the deploy that made the plan.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deployed: Option<Deployed>,
 }
 
@@ -120,17 +120,16 @@ pub(crate) async fn plan_source(
 }
 
 /// A version of a template, whose definition stands in its texts.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct TemplateRow {
     pub(crate) id: String,
     pub(crate) version: String,
     pub(crate) author: String,
     /// The author's account.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) account: Option<String>,
     pub(crate) created_at: Timestamp,
     /// The deletion of the version; plans that were made of it may still need it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) removed_at: Option<Timestamp>,
 }
 

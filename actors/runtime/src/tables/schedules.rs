@@ -9,6 +9,7 @@ use callboard_domain::{Timestamp, query};
 use callboard_store::{Entry, Error, Filter, Op, Order, Query, Store};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use serde_with::skip_serializing_none;
 
 use super::log::{self, Kind};
 use super::work::Target;
@@ -31,6 +32,7 @@ pub struct ScheduleRow {
 }
 
 /// The outcome of an occurrence.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunRow {
     /// The instant of the timetable.
@@ -40,10 +42,8 @@ pub struct RunRow {
     /// The outcome.
     pub outcome: Outcome,
     /// The work that the occurrence started.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started: Option<Started>,
     /// The reason why the occurrence started no work.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
 

@@ -5,6 +5,7 @@ use callboard_domain::account::User;
 use callboard_domain::approval::{Approval, Outcome};
 use callboard_domain::id::{TaskId, UserId};
 use serde::Serialize;
+use serde_with::skip_serializing_none;
 use utoipa::ToSchema;
 
 use crate::common::{Iso, Text};
@@ -18,7 +19,6 @@ pub struct Approved<'a> {
     task_id: Text<TaskId>,
     /// completed.
     status: &'static str,
-    #[schema(value_type = String, format = DateTime)]
     approved_at: Iso,
     /// The user who approved the output.
     approved_by: &'a str,
@@ -38,7 +38,6 @@ pub struct Rejected<'a> {
     task_id: Text<TaskId>,
     /// rejected.
     status: &'static str,
-    #[schema(value_type = String, format = DateTime)]
     rejected_at: Iso,
     /// The user who rejected the output.
     rejected_by: &'a str,
@@ -51,6 +50,7 @@ pub struct Rejected<'a> {
 }
 
 /// The answer to a claim or a release.
+#[skip_serializing_none]
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[expect(clippy::struct_field_names, reason = "as the specification names them")]
@@ -58,11 +58,8 @@ pub struct Claimed<'a> {
     #[schema(value_type = String)]
     task_id: Text<TaskId>,
     /// The reviewer who has claimed the output.
-    #[serde(skip_serializing_if = "Option::is_none")]
     claimed_by: Option<&'a str>,
     /// The end of the claim.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>, format = DateTime)]
     claimed_until: Option<Iso>,
 }
 
@@ -75,7 +72,6 @@ pub struct Extended {
     /// pending, assigned or escalated.
     status: &'static str,
     /// The end of the reviewers' time.
-    #[schema(value_type = String, format = DateTime)]
     timeout_at: Iso,
 }
 
@@ -102,7 +98,6 @@ pub struct Reopened {
     #[schema(value_type = Option<String>)]
     assigned_to: Option<Text<UserId>>,
     /// The end of the reviewers' time.
-    #[schema(value_type = String, format = DateTime)]
     timeout_at: Iso,
 }
 

@@ -6,6 +6,7 @@ use callboard_domain::budget::Money;
 use callboard_domain::id::TemplateBatchId;
 use callboard_runtime::read::batches::compare::{Compare, ComparedPair, Comparison};
 use serde::Serialize;
+use serde_with::skip_serializing_none;
 use utoipa::ToSchema;
 
 use super::rows::{BatchRowBody, page_size, step};
@@ -58,6 +59,7 @@ impl CompareBatches {
 }
 
 /// Two batches side by side; rows with the same key are compared.
+#[skip_serializing_none]
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = BatchComparison)]
@@ -69,7 +71,6 @@ pub struct ComparisonBody<'a> {
     #[schema(value_type = String)]
     b: Text<TemplateBatchId>,
     /// The step that was asked for; left out for the last one of each batch.
-    #[serde(skip_serializing_if = "Option::is_none")]
     step: Option<&'a str>,
     /// False while rows are still being read: the figures are those of the first `compared` rows.
     is_complete: bool,
@@ -94,7 +95,6 @@ pub struct ComparisonBody<'a> {
     /// Rows with the outcomes that were asked for, in the order of the first batch.
     items: Vec<ComparedItemBody<'a>>,
     /// The `cursor` of the next page; left out on the last one.
-    #[serde(skip_serializing_if = "Option::is_none")]
     next_cursor: Option<u32>,
 }
 
@@ -167,6 +167,7 @@ impl From<Agreement> for AgreementBody {
 }
 
 /// A key of one or both batches.
+#[skip_serializing_none]
 #[derive(Debug, Serialize, ToSchema)]
 pub struct ComparedItemBody<'a> {
     /// The key.
@@ -176,10 +177,8 @@ pub struct ComparedItemBody<'a> {
     /// The members that differ.
     fields: &'a [String],
     /// The row of the first batch.
-    #[serde(skip_serializing_if = "Option::is_none")]
     a: Option<BatchRowBody<'a>>,
     /// The row of the second batch.
-    #[serde(skip_serializing_if = "Option::is_none")]
     b: Option<BatchRowBody<'a>>,
 }
 

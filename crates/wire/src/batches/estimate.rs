@@ -4,11 +4,13 @@ use callboard_domain::budget::Money;
 use callboard_runtime::batch::{Estimate, TriedUpload};
 use callboard_runtime::read::batches::BatchView;
 use serde::Serialize;
+use serde_with::skip_serializing_none;
 use utoipa::ToSchema;
 
 use super::rows::rounded;
 
 /// The estimated cost of rows: of an upload that was tried, or those of a batch that wait to be started.
+#[skip_serializing_none]
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = TemplateBatchEstimate)]
@@ -16,7 +18,6 @@ pub struct BatchEstimateBody {
     /// The rows that ask something.
     rows: u32,
     /// Rows with a fault, which never run; of an upload that was tried.
-    #[serde(skip_serializing_if = "Option::is_none")]
     invalid: Option<u32>,
     /// The first 20 of these.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -33,7 +34,6 @@ pub struct BatchEstimateBody {
     /// The expected tokens.
     usage: EstimatedUsageBody,
     /// The cost of the batch so far, in USD; of a batch.
-    #[serde(skip_serializing_if = "Option::is_none")]
     spent: Option<f64>,
     /// history: past runs of every step; prices: for a step at least, its maxTokens and the price of its model.
     basis: &'static str,

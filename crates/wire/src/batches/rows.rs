@@ -11,6 +11,7 @@ use callboard_domain::{Error, Rule};
 use callboard_runtime::read::batches::RowDetail;
 use serde::Serialize;
 use serde_json::{Value, json};
+use serde_with::skip_serializing_none;
 use utoipa::ToSchema;
 
 use super::batch_id;
@@ -134,6 +135,7 @@ request! {
 }
 
 /// A row of a batch; a member that does not exist yet is left out.
+#[skip_serializing_none]
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct BatchRowBody<'a> {
@@ -145,11 +147,9 @@ pub struct BatchRowBody<'a> {
     /// execution is no longer kept.
     status: &'static str,
     /// `dt_exec_…`
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     execution_id: Option<Text<ExecutionId>>,
     /// The output of the last step: an object or a list if it is JSON of one, else a text.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Value, required = false)]
     output: Option<Value>,
     /// The steps, by their ids, in the order of the plan.
@@ -162,7 +162,6 @@ pub struct BatchRowBody<'a> {
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     reused: bool,
     /// The reason why the row did not end well, or never began.
-    #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<BatchErrorBody<'a>>,
 }
 
@@ -184,24 +183,21 @@ pub struct BatchErrorBody<'a> {
 }
 
 /// A step of a row.
+#[skip_serializing_none]
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct BatchStepBody<'a> {
     /// pending, running, completed, failed, cancelled, skipped or rejected.
     status: &'static str,
     /// The confidence in the output, 0 to 1.
-    #[serde(skip_serializing_if = "Option::is_none")]
     confidence: Option<f64>,
     /// The method by which the confidence was made.
-    #[serde(skip_serializing_if = "Option::is_none")]
     confidence_source: Option<&'a str>,
     /// The model that was called last.
-    #[serde(skip_serializing_if = "Option::is_none")]
     model: Option<&'a str>,
     /// The cost of its model calls, in USD.
     cost: f64,
     /// The reviewer's decision.
-    #[serde(skip_serializing_if = "Option::is_none")]
     decision: Option<BatchDecisionBody<'a>>,
 }
 
@@ -212,7 +208,6 @@ pub struct BatchDecisionBody<'a> {
     /// The reviewer.
     by: &'a str,
     /// The instant.
-    #[schema(value_type = String, format = DateTime)]
     at: Iso,
     /// approved or rejected.
     verdict: &'static str,

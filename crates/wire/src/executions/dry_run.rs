@@ -4,25 +4,24 @@ use callboard_domain::estimate::{ConditionState, DryBudget, DryRun, DryStep, Est
 use callboard_domain::function::Work;
 use callboard_domain::id::{ExecutionId, PlanId};
 use serde::Serialize;
+use serde_with::skip_serializing_none;
 use utoipa::ToSchema;
 
 use crate::common::Text;
 
 /// The dry run of an execution; nothing is stored or started.
+#[skip_serializing_none]
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DryRunBody<'a> {
     /// `dry_run`.
     status: &'static str,
     /// The plan, where one is executed.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     plan_id: Option<Text<PlanId>>,
     /// The template, where one is deployed.
-    #[serde(skip_serializing_if = "Option::is_none")]
     template_id: Option<&'a str>,
     /// The execution, where one is forked.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     fork_of: Option<Text<ExecutionId>>,
     /// The steps, in the order of the document.
@@ -32,11 +31,11 @@ pub struct DryRunBody<'a> {
     /// The estimated usage.
     estimate: EstimateBody,
     /// The run under `options.maxCost`, if that is given.
-    #[serde(skip_serializing_if = "Option::is_none")]
     budget: Option<DryBudgetBody<'a>>,
 }
 
 /// A run under `options.maxCost`, if each step has its likely cost.
+#[skip_serializing_none]
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DryBudgetBody<'a> {
@@ -45,14 +44,13 @@ pub struct DryBudgetBody<'a> {
     /// True if every step fits.
     fits: bool,
     /// The first step that would not be dispatched.
-    #[serde(skip_serializing_if = "Option::is_none")]
     step_id: Option<&'a str>,
     /// The reason, with the amounts.
-    #[serde(skip_serializing_if = "Option::is_none")]
     message: Option<&'a str>,
 }
 
 /// A step as it would run.
+#[skip_serializing_none]
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DryStepBody<'a> {
@@ -61,13 +59,11 @@ pub struct DryStepBody<'a> {
     /// The number of steps that run before it, one after the other; from 0.
     level: usize,
     /// `wait` for a step that waits for a signal; else left out.
-    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "type")]
     kind: Option<&'static str>,
     /// The signal that a wait waits for.
-    #[serde(skip_serializing_if = "Option::is_none")]
     signal: Option<&'a str>,
     /// The function that the step calls; `prompt` is then its args as JSON.
-    #[serde(skip_serializing_if = "Option::is_none")]
     function: Option<&'a str>,
     /// The prompt, rendered; a reference to an output stays as it was written. Empty for a wait.
     prompt: &'a str,
@@ -89,13 +85,11 @@ pub struct DryStepBody<'a> {
     price_unknown: bool,
     /// The state of its condition with this input: runs, skips, fails, or unknown if it needs an output.
     /// Left out without a condition.
-    #[serde(skip_serializing_if = "Option::is_none")]
     condition: Option<&'static str>,
     /// True if the fork takes the step's output over.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     reused: bool,
     /// The items of a step with forEach.
-    #[serde(skip_serializing_if = "Option::is_none")]
     items: Option<DryItemsBody>,
 }
 

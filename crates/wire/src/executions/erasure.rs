@@ -18,7 +18,6 @@ pub struct ErasedExecutionBody {
     /// The status, which stays.
     status: &'static str,
     /// The time of the first erasure.
-    #[schema(value_type = Option<String>, format = DateTime)]
     erased_at: Option<Iso>,
     /// The tasks whose texts this request has erased.
     tasks: u64,

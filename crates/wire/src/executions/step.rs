@@ -9,6 +9,7 @@ use callboard_domain::usage::Usage;
 use callboard_runtime::read::items::ItemDetail;
 use callboard_runtime::read::runs::ExecutionDetail;
 use serde::Serialize;
+use serde_with::skip_serializing_none;
 use utoipa::ToSchema;
 
 use super::items::ItemCountsBody;
@@ -20,6 +21,7 @@ use crate::tasks::{TaskErrorBody, UsageBody};
 pub type Waiting = (Option<&'static str>, Option<Timestamp>);
 
 /// The state of a step, without the fields that do not exist yet.
+#[skip_serializing_none]
 #[derive(Debug, Default, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct StepResult<'a> {
@@ -27,73 +29,51 @@ pub struct StepResult<'a> {
     status: &'static str,
     /// The model's answer, or the reviewer's edit of it. Of a step with forEach the JSON array of its
     /// items' outputs, unless that has more than 1 MiB.
-    #[serde(skip_serializing_if = "Option::is_none")]
     output: Option<&'a str>,
     /// True if the rest of `output` is left out, because all outputs of the answer have more than 8 MiB;
     /// `GET /api/tasks/{id}` has the whole.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     output_truncated: bool,
     /// The time at which its task first ran.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>, format = DateTime)]
     started_at: Option<Iso>,
     /// The time of the end, of any kind.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>, format = DateTime)]
     completed_at: Option<Iso>,
     /// The time from startedAt to completedAt, in milliseconds.
-    #[serde(skip_serializing_if = "Option::is_none")]
     duration_ms: Option<u64>,
     /// The usage of all its model calls.
-    #[serde(skip_serializing_if = "Option::is_none")]
     usage: Option<UsageBody>,
     /// The task, the latest if there were several.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     task_id: Option<Text<TaskId>>,
     /// The task of the forked execution whose output it has taken over.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     reused_from: Option<Text<TaskId>>,
     /// The number of the current or last attempt of that task.
-    #[serde(skip_serializing_if = "Option::is_none")]
     attempt: Option<u32>,
     /// The worker's confidence in the output, 0 to 1.
-    #[serde(skip_serializing_if = "Option::is_none")]
     confidence: Option<f64>,
     /// The reason why the model stopped, in the provider's word.
-    #[serde(skip_serializing_if = "Option::is_none")]
     finish_reason: Option<&'a str>,
     /// True if its output is held for review.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     awaiting_approval: bool,
     /// The reason that it waits while it is pending: worker, approval, backoff, limit, paused, `queue_paused`, budget or
     /// signal; none where it waits for other steps.
-    #[serde(skip_serializing_if = "Option::is_none")]
     waiting_for: Option<&'static str>,
     /// The arrival of a wait's signal, which may be before the wait.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>, format = DateTime)]
     signalled_at: Option<Iso>,
     /// The end of the wait, if it is known: the earliest for a model or a retry, the latest for a signal.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>, format = DateTime)]
     waiting_until: Option<Iso>,
     /// The model that was called last; once the step has ended, only if it was not the first.
-    #[serde(skip_serializing_if = "Option::is_none")]
     model_used: Option<&'a str>,
     /// The failure after which the task went on to this model.
-    #[serde(skip_serializing_if = "Option::is_none")]
     fallback_reason: Option<&'static str>,
     /// The error of a step that did not end well.
-    #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<TaskErrorBody<'a>>,
     /// The second decision on the output, beside the one that the execution went by; of a long text the first 2,000
     /// characters.
-    #[serde(skip_serializing_if = "Option::is_none")]
     correction: Option<DecisionBody<'a>>,
     /// The number of items in each state, once the list is known.
-    #[serde(skip_serializing_if = "Option::is_none")]
     items: Option<ItemCountsBody>,
 }
 
@@ -233,33 +213,27 @@ fn used(usage: Usage) -> Option<UsageBody> {
 }
 
 /// A step in an event.
+#[skip_serializing_none]
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct StepSummary<'a> {
     /// The step's id in its plan.
     id: &'a str,
     /// The item of the step's list that the event is about, from 0.
-    #[serde(skip_serializing_if = "Option::is_none")]
     item: Option<u16>,
     /// `dt_exec_…`
     #[schema(value_type = String)]
     execution_id: Text<ExecutionId>,
     /// The status at the event.
-    #[serde(skip_serializing_if = "Option::is_none")]
     status: Option<&'static str>,
     /// The step's task, if the event is about one.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     task_id: Option<Text<TaskId>>,
     /// The number of the attempt.
-    #[serde(skip_serializing_if = "Option::is_none")]
     attempt: Option<u32>,
     /// The time at which its task first ran.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>, format = DateTime)]
     started_at: Option<Iso>,
     /// The worker's confidence in the output.
-    #[serde(skip_serializing_if = "Option::is_none")]
     confidence: Option<f64>,
     /// True if its output is held for review.
     awaiting_approval: bool,

@@ -10,6 +10,7 @@ use callboard_domain::usage::Usage;
 use callboard_runtime::read::TaskDetail;
 use serde::Serialize;
 use serde_json::{Map, Value};
+use serde_with::skip_serializing_none;
 use utoipa::ToSchema;
 
 use crate::approvals::DecisionBody;
@@ -23,6 +24,7 @@ use crate::routing::RoutingBody;
 use crate::sampling::SamplingBody;
 
 /// A task; a member that does not exist yet is left out.
+#[skip_serializing_none]
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TaskBody<'a> {
@@ -38,24 +40,18 @@ pub struct TaskBody<'a> {
     /// 1 to 10.
     priority: u8,
     /// The prompt; not in lists.
-    #[serde(skip_serializing_if = "Option::is_none")]
     prompt: Option<&'a str>,
     /// The function that a worker calls in place of a prompt.
-    #[serde(skip_serializing_if = "Option::is_none")]
     function: Option<&'a str>,
     /// The args of the function; not in lists.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     args: Option<&'a Map<String, Value>>,
     /// System instructions; not in lists.
-    #[serde(skip_serializing_if = "Option::is_none")]
     system_prompt: Option<&'a str>,
     /// Extra key-value pairs; not in lists.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     context: Option<&'a Map<String, Value>>,
     /// Earlier turns; not in lists.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Vec<TurnBody>>)]
     messages: Option<Vec<Message<Text<FileId>, &'a str>>>,
     /// The ids of files that the model sees with the prompt; not in lists.
@@ -63,43 +59,28 @@ pub struct TaskBody<'a> {
     #[schema(value_type = Vec<String>, required = false)]
     files: Vec<Text<FileId>>,
     /// The idempotency key of the request that made it alone.
-    #[serde(skip_serializing_if = "Option::is_none")]
     idempotency_key: Option<&'a str>,
     /// The tags, for filtering.
     tags: &'a [String],
     /// The time of creation.
-    #[schema(value_type = String, format = DateTime)]
     created_at: Iso,
     /// The time of the first run.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>, format = DateTime)]
     started_at: Option<Iso>,
     /// The time of an end with an output, a failure or a rejection.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>, format = DateTime)]
     completed_at: Option<Iso>,
     /// The time of the cancellation.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>, format = DateTime)]
     cancelled_at: Option<Iso>,
     /// The latest end of the running attempt.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>, format = DateTime)]
     deadline_at: Option<Iso>,
     /// The model's answer, or the JSON of a function's value; not in lists.
-    #[serde(skip_serializing_if = "Option::is_none")]
     output: Option<&'a str>,
     /// The model's thinking before the answer, at most 32 KiB; not in lists.
-    #[serde(skip_serializing_if = "Option::is_none")]
     thinking: Option<&'a str>,
     /// The reason why the model stopped, in the provider's word.
-    #[serde(skip_serializing_if = "Option::is_none")]
     finish_reason: Option<&'a str>,
     /// The usage of the model call.
-    #[serde(skip_serializing_if = "Option::is_none")]
     usage: Option<UsageBody>,
     /// The worker that runs the task, or ran it last.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     worker_id: Option<Text<WorkerId>>,
     /// The number of returns to the queue after a failed attempt.
@@ -108,92 +89,65 @@ pub struct TaskBody<'a> {
     attempt: u32,
     /// The workers that were lost while they had the task, which uses up no attempt; absent if none was. After five
     /// the task fails.
-    #[serde(skip_serializing_if = "Option::is_none")]
     workers_lost: Option<u32>,
     /// The failure of the task, or of its last attempt.
-    #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<TaskErrorBody<'a>>,
     /// The time at which the texts were erased.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>, format = DateTime)]
     erased_at: Option<Iso>,
     /// The worker's confidence in the output, 0 to 1.
-    #[serde(skip_serializing_if = "Option::is_none")]
     confidence: Option<f64>,
     /// The source of the confidence.
-    #[serde(skip_serializing_if = "Option::is_none")]
     confidence_source: Option<&'a str>,
     /// True if its output is held for review.
     awaiting_approval: bool,
     /// The instant before which it does not run.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>, format = DateTime)]
     start_at: Option<Iso>,
     /// The reason that it waits while it is pending: schedule, worker, approval, backoff, limit, paused, `queue_paused`, budget.
-    #[serde(skip_serializing_if = "Option::is_none")]
     waiting_for: Option<&'static str>,
     /// The instant since which it waits; absent after an attempt that failed.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>, format = DateTime)]
     waiting_since: Option<Iso>,
     /// The earliest end of the wait, if it is known.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>, format = DateTime)]
     waiting_until: Option<Iso>,
     /// The model that was called last.
-    #[serde(skip_serializing_if = "Option::is_none")]
     model_used: Option<&'a str>,
     /// The failure after which the task went on to this model.
-    #[serde(skip_serializing_if = "Option::is_none")]
     fallback_reason: Option<&'static str>,
     /// `models`, `fallbackOn` and `serviceTier` as they were given.
     #[serde(flatten)]
     routing: RoutingBody<'a>,
     /// The batch that it was created in.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     batch_id: Option<Text<BatchId>>,
     /// The execution that it belongs to.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     plan_execution_id: Option<Text<ExecutionId>>,
     /// The step that the task is.
-    #[serde(skip_serializing_if = "Option::is_none")]
     step_id: Option<&'a str>,
     /// The item of the step's list that it is for, from 0.
-    #[serde(skip_serializing_if = "Option::is_none")]
     item: Option<u16>,
     /// The task that it tries again: a rejected one, or one that was retried.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     retry_of: Option<Text<TaskId>>,
     /// The task of the forked execution whose output it is a copy of.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     reused_from: Option<Text<TaskId>>,
     /// The time limit of one attempt.
     timeout_ms: u64,
     /// The most tokens to answer with.
-    #[serde(skip_serializing_if = "Option::is_none")]
     max_tokens: Option<u64>,
     /// 0 to 1.
-    #[serde(skip_serializing_if = "Option::is_none")]
     temperature: Option<f64>,
     /// The other members that steer the choice of tokens, as they were given.
     #[serde(flatten)]
     sampling: SamplingBody<'a>,
     /// The attempts and the waits between them, unless they are the default.
-    #[serde(skip_serializing_if = "Option::is_none")]
     retry: Option<RetryBody<'a>>,
     /// The JSON Schema of the output; not in lists.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     output_schema: Option<&'a Value>,
     /// The requested source of the confidence; not in lists.
-    #[serde(skip_serializing_if = "Option::is_none")]
     confidence_request: Option<ConfidenceBody<'a>>,
     /// The receiver of webhooks.
-    #[serde(skip_serializing_if = "Option::is_none")]
     callback_url: Option<&'a str>,
     /// The title, and what the webhook announces.
     #[serde(flatten)]
@@ -202,7 +156,6 @@ pub struct TaskBody<'a> {
     #[serde(flatten)]
     flow: FlowBody<'a>,
     /// The second decision on the output, beside the one that others have gone by; not in lists.
-    #[serde(skip_serializing_if = "Option::is_none")]
     correction: Option<DecisionBody<'a>>,
     /// Work that no connected worker takes now; only in the answer to a submission.
     #[serde(skip_serializing_if = "<[String]>::is_empty")]
@@ -393,7 +346,6 @@ pub struct Cancelled {
     pub status: &'static str,
     /// The time of the cancellation.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>, format = DateTime)]
     pub cancelled_at: Option<Iso>,
 }
 
@@ -440,7 +392,6 @@ pub struct BatchStatusBody {
     #[schema(value_type = String)]
     pub batch_id: Text<BatchId>,
     /// The time of creation.
-    #[schema(value_type = String, format = DateTime)]
     pub created_at: Iso,
     /// The tasks that are still stored, in the order of the request.
     pub tasks: Vec<BatchItem>,

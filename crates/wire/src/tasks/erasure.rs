@@ -30,7 +30,6 @@ pub struct Erased {
     /// The status, which stays.
     pub status: &'static str,
     /// The time of the first erasure.
-    #[schema(value_type = Option<String>, format = DateTime)]
     pub erased_at: Option<Iso>,
 }
 
