@@ -40,8 +40,11 @@ mod frames;
 
 use frames::{Heard, Registration};
 
-/// The longest frame that is parsed on the thread that serves others, too.
+/// The longest frame that is parsed on the thread that serves others, too, and the most of a worker that waits for its
+/// actor.
 const BRIEF: usize = 64 << 10;
+/// The memory of a message besides its text.
+const FRAME: usize = 256;
 /// The time for which a refused socket's further bytes are read and dropped: a worker that is still
 /// sending would otherwise meet a closed connection before it reads the reason.
 const DROPPING: Duration = Duration::from_secs(2);
@@ -217,6 +220,21 @@ async fn send_all(
     matches!(tokio::time::timeout(SEND_WITHIN, all).await, Ok(Ok(())))
 }
 
+/// The approximate memory of a message that is not answered, and that waits for its worker's actor.
+fn size(said: &WorkerMessage) -> usize {
+    match said {
+        WorkerMessage::Delta(_, text) => FRAME + text.len(),
+        WorkerMessage::Reported(..)
+        | WorkerMessage::Called(..)
+        | WorkerMessage::Returned(..)
+        | WorkerMessage::Draining => FRAME,
+        // Their answers bound them.
+        WorkerMessage::Heartbeat(..) | WorkerMessage::Completed(..) | WorkerMessage::Failed(..) => {
+            0
+        }
+    }
+}
+
 /// The room for frames of a worker whose answers were not sent yet.
 struct Unanswered {
     heartbeats: Semaphore,
@@ -386,6 +404,7 @@ async fn serve(
     // The socket of a worker that does not read its answers is not read any further.
     let (answers, mut answered) = mpsc::channel::<ToWorker>(16);
     let unanswered = Unanswered::new();
+    let mut unhandled = 0;
     let hear = async {
         loop {
             let frame = match next_frame(handle, sender, &mut stream).await {
@@ -397,13 +416,13 @@ async fn serve(
             }
             let answer = match frame.and_then(frames::said) {
                 Ok(Heard::WorkerMessage(said)) => {
-                    let is_long =
-                        matches!(&said, WorkerMessage::Delta(_, text) if text.len() > BRIEF);
+                    unhandled += size(&said);
                     unanswered.add(&said).await;
                     link.say(if trusted { said } else { frames::untrusted(said) });
-                    if is_long {
-                        // A worker that streams faster than its texts are passed on waits here.
+                    if unhandled > BRIEF {
+                        // A worker that says more than its actor can take waits here.
                         link.handled().await;
+                        unhandled = 0;
                     }
                     continue;
                 }

@@ -140,10 +140,10 @@ impl Handle {
         idempotency_key: Option<&str>,
     ) -> Result<Submitted, Error> {
         let place = |index| if as_batch { format!("tasks[{index}].") } else { String::new() };
-        let _held = self.check_tasks(owner, &tasks, place).await?;
+        let files = self.check_tasks(owner, &tasks, place).await?;
         let endpoint = if as_batch { "tasks/batch" } else { "tasks" };
         let key = idempotency_key.map(|key| self.scoped_key(owner, endpoint, key, &tasks));
-        self.make(owner, NewWork::Tasks(tasks, as_batch), key).await
+        self.make_with(owner, NewWork::Tasks(tasks, as_batch), key, files).await
     }
 
     /// Passes if the schemas, confidences and files of tasks are valid, and keeps the files from removal until the
@@ -153,7 +153,7 @@ impl Handle {
         owner: &Owner,
         tasks: &[Request],
         place: impl Fn(usize) -> String,
-    ) -> Result<Vec<UseGuard<'_, (Environment, FileId)>>, Error> {
+    ) -> Result<Vec<UseGuard<(Environment, FileId)>>, Error> {
         let mut has_schema = false;
         for (index, task) in tasks.iter().enumerate() {
             has_schema |= task.inputs.output_schema.is_some();
@@ -203,6 +203,17 @@ impl Handle {
         order: NewWork,
         key: Option<submission::Key>,
     ) -> Result<Submitted, Error> {
+        self.make_with(owner, order, key, Vec::new()).await
+    }
+
+    /// The same with files that stay until the submission is durable, also if the caller leaves.
+    async fn make_with(
+        &self,
+        owner: &Owner,
+        order: NewWork,
+        key: Option<submission::Key>,
+        files: Vec<UseGuard<(Environment, FileId)>>,
+    ) -> Result<Submitted, Error> {
         if let Some(pause) = self.node.pause().filter(|_| !self.is_owed) {
             pause.admit()?;
         }
@@ -225,6 +236,7 @@ impl Handle {
             key,
             partition,
             admitted,
+            files,
             scheduled: None,
         };
         let answer = async {
@@ -469,8 +481,7 @@ impl Handle {
     /// The running tasks of a concurrency key.
     #[cfg(test)]
     pub(crate) fn running_of_key(&self, environment: Environment, key: &str) -> u32 {
-        let key = crate::limits::flow::Limited::Key(environment, key.into());
-        self.node.limits.flow.running(&key)
+        self.node.limits.flow.running(environment, key)
     }
 
     /// The unfinished tasks and stored bytes of an account.

@@ -191,10 +191,12 @@ impl Limits {
         age: Option<Duration>,
     ) -> Permits {
         let account = self.concurrency.account(tiers, environment, &task.spec.account);
+        let queue = QueueAddress { environment, queue: task.spec.queue.as_str().into() };
         Permits {
             running: Some(self.concurrency.start(environment, account)),
             call: age.and_then(|age| self.models(environment)?.adopt(task.model(), age)),
-            shares: self.flow.resume(environment, &task.spec),
+            queue: Some(self.flow.leases(&queue).start()),
+            key: self.flow.start(environment, task.spec.flow.as_deref()),
             rate: None,
         }
     }

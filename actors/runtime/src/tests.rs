@@ -168,6 +168,13 @@ impl Bench {
         Self::on(MemoryStore::new()).await
     }
 
+    async fn with(settings: Settings) -> Self {
+        let store = Arc::new(MemoryStore::new());
+        let shared: Arc<dyn Store> = store.clone();
+        let began = (Instant::now(), Arc::new(AtomicU64::new(1_800_000_000_000)));
+        Self::at(began, settings, store, shared).await
+    }
+
     /// As after a crash: the actors are gone, every commit is there.
     async fn restart(self) -> Self {
         self.restart_after(Duration::ZERO).await

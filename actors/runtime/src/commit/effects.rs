@@ -22,7 +22,7 @@ use tokio::sync::oneshot;
 use crate::kernel::address::{
     BatchAddress, DeliveryAddress, ExecutionAddress, QueueAddress, TaskAddress, WorkerAddress,
 };
-use crate::messages::{batch, delivery, execution, queue, schedule, task, worker};
+use crate::messages::{approval, batch, delivery, execution, queue, schedule, task, worker};
 use crate::node::Node;
 use crate::node::timers::TimerKey;
 
@@ -205,7 +205,14 @@ pub(crate) fn of_approvals(node: &Node, address: TaskAddress, effect: OfApproval
     match effect {
         OfApproval::WakeAt(at) => shard.timers.set(key, at),
         OfApproval::ForgetWake => shard.timers.forget(key),
-        OfApproval::Assign(user) => node.limits.reviewers.assign(address, user),
+        OfApproval::Assign(user) => {
+            node.limits.reviewers.assign(address, user);
+            let slot = address.environment.slot();
+            // Left while the unit was on its way to the disk, when the approval could not be told yet.
+            if user.is_some_and(|user| node.state.accounts.role_in(slot, user).is_none()) {
+                shard.approvals.send(address, approval::Message::AssigneeGone);
+            }
+        }
         // A delivery of the same unit.
         OfApproval::Notify(..) => {}
     }

@@ -16,7 +16,7 @@ use serde::de::IgnoredAny;
 use tokio::sync::oneshot;
 
 use super::{COMMAND, Handle, within};
-use crate::items::approval::{Decision, Message, NextPrompt};
+use crate::items::approval::{Decision, Message, NextPrompt, refused};
 use crate::kernel::address::TaskAddress;
 use crate::read::approvals::{self, ApprovalDetail, HistoryEntry};
 use crate::read::unreadable;
@@ -128,8 +128,8 @@ impl Handle {
         approve: Approve,
     ) -> Result<Approval, Error> {
         let Approve { by, modified_output, comment } = approve;
-        let found = self.held(environment, task).await?;
-        if self.node.settings.approvals.four_eyes && found.decision.is_none() {
+        let found = self.undecided(environment, task).await?;
+        if self.node.settings.approvals.four_eyes {
             let person = |account: &str| self.node.state.accounts.person_of(account);
             check_four_eyes(&found.task, &by, person)?;
         }
@@ -146,15 +146,14 @@ impl Handle {
         // An edit that equals the output is none, as it was sent or as it was repaired.
         let is_edit = |edit: &String| found.commit(edit) != found.opening.shown;
         let mut edit = modified_output.filter(is_edit);
-        let is_open = found.decision.is_none();
-        if let (Some(text), true) = (&edit, is_open && found.task.work().function().is_some())
+        if let (Some(text), true) = (&edit, found.task.work().function().is_some())
             && let Err(error) = serde_json::from_str::<IgnoredAny>(text)
         {
             let message =
                 format!("modifiedOutput must be JSON, as the output of a function is: {error}");
             return Err(Error::invalid("modifiedOutput", Rule::Format, message));
         }
-        if let (Some(text), true) = (&edit, is_open && found.task.checked) {
+        if let (Some(text), true) = (&edit, found.task.checked) {
             let repaired = self.check_edit(environment, &by.account, &found, text).await?;
             edit = repaired.or(edit).filter(is_edit);
         }
@@ -176,7 +175,7 @@ impl Handle {
         reject: Reject,
     ) -> Result<Approval, Error> {
         let Reject { by, reason, retry, retry_prompt } = reject;
-        let found = self.held(environment, task).await?;
+        let found = self.undecided(environment, task).await?;
         if found.is_hidden() {
             return Err(Error::InvalidState(format!(
                 "the output of task {task} is hidden: approve it with your own answer in modifiedOutput"
@@ -288,7 +287,8 @@ impl Handle {
             let person = |account: &str| self.node.state.accounts.person_of(account);
             check_reopener(caller, decision, person)?;
         }
-        let message = |reply| Message::Reopen(by, may_correct, reply);
+        let decided_at = found.decision.as_ref().map(|decision| decision.at);
+        let message = |reply| Message::Reopen { by, may_correct, decided_at, reply };
         match self.call_approval(environment, task, message).await {
             Err(Error::OutputUsed { task: id, mut used_by }) => {
                 used_by.extend(self.webhooks_about(environment, &found).await?);
@@ -349,6 +349,16 @@ impl Handle {
         Err(Error::InvalidState(format!(
             "task {task} is {status} and does not wait for a reviewer"
         )))
+    }
+
+    /// An approval that nobody has decided. What is checked of it holds when the decision comes to its turn, also where
+    /// another decision is taken back meanwhile.
+    async fn undecided(&self, environment: Environment, task: TaskId) -> Result<Approval, Error> {
+        let found = self.held(environment, task).await?;
+        match found.finished() {
+            Some(refusal) => Err(refused(task, refusal)),
+            None => Ok(found),
+        }
     }
 
     /// The output with the answer of a reviewer who did not see it.

@@ -32,7 +32,7 @@ impl Handle {
             return Err(Error::InvalidState(says));
         }
         let id = budget.id;
-        let written = self.node.limits.budgets_of(environment).write(&self.node, &budget).await;
+        let written = self.node.limits.budgets_of(environment).create(&self.node, budget).await;
         written.map_err(|error| unreadable(&error))?;
         self.budget(environment, id)
     }
@@ -47,9 +47,11 @@ impl Handle {
         id: BudgetId,
         change: BudgetChange,
     ) -> Result<Ledger, Error> {
-        let budget = (*self.budget(environment, id)?.budget).clone().with(change);
-        let written = self.node.limits.budgets_of(environment).write(&self.node, &budget).await;
-        written.map_err(|error| unreadable(&error))?;
+        let budgets = self.node.limits.budgets_of(environment);
+        let changed = budgets.change(&self.node, id, change).await;
+        if !changed.map_err(|error| unreadable(&error))? {
+            return Err(Error::not_found("budget", id));
+        }
         self.budget(environment, id)
     }
 

@@ -64,12 +64,12 @@ impl Handle {
             let says = format!("input_file_id names {}, which {says}", order.input);
             Error::invalid("input_file_id", Rule::Format, says)
         };
-        let held = self.node.state.files.held.keep(&(environment, order.input));
+        let _held = self.node.state.files.held.keep(&(environment, order.input)).await;
         let file = match self.file(environment, order.input).await {
             Err(Error::NotFound { .. }) => None,
             found => Some(found?),
         };
-        let (Some(_held), Some(file)) = (held, file) else {
+        let Some(file) = file else {
             return Err(refuse("does not exist: upload it first, at POST /v1/files"));
         };
         if file.purpose != Some(Purpose::Batch) {
@@ -244,7 +244,7 @@ impl Handle {
         request: Request,
     ) -> Result<(), Error> {
         let tasks = vec![request];
-        let _held = self.check_tasks(owner, &tasks, |_| String::new()).await?;
+        let files = self.check_tasks(owner, &tasks, |_| String::new()).await?;
         if let Some(pause) = self.node.pause() {
             pause.admit()?;
         }
@@ -262,6 +262,7 @@ impl Handle {
             key: None,
             partition: batch.partition(),
             admitted,
+            files,
             scheduled: Some(Box::new(Scheduled { number, rows })),
         };
         // What has begun goes on if the runner stops.

@@ -109,11 +109,13 @@ impl Handle {
     }
 
     /// Keeps an execution asleep until the guard is dropped, so that no other writer has its rows.
-    async fn keep_asleep(&self, address: &Address) -> Result<RemovalGuard<'_, Address>, Error> {
+    async fn keep_asleep(&self, address: &Address) -> Result<RemovalGuard<Address>, Error> {
         let shard = self.node.shard(address.execution.partition());
         for _ in 0..LOOKS {
             let leave = || shard.leaving.leave(address);
             if let Some(guard) = shard.executions.if_asleep(address, leave) {
+                // The state that its creation left for its actor has the texts.
+                drop(shard.new_executions.take(address));
                 return Ok(guard);
             }
             tokio::time::sleep(PAUSE).await;

@@ -141,7 +141,7 @@ impl Handle {
         environment: Environment,
         tasks: &[Request],
         place: impl Fn(usize) -> String,
-    ) -> Result<Vec<UseGuard<'_, (Environment, FileId)>>, Error> {
+    ) -> Result<Vec<UseGuard<(Environment, FileId)>>, Error> {
         let mut guards = Vec::new();
         for (index, task) in tasks.iter().enumerate() {
             for (at, kind, id) in task.inputs.placed_files() {
@@ -150,13 +150,13 @@ impl Handle {
                     let says = format!("{field} names {id}, which {says}");
                     Err(Error::invalid(field, Rule::Format, says))
                 };
-                let guard = self.node.state.files.held.keep(&(environment, id));
+                let guard = self.node.state.files.held.keep(&(environment, id)).await;
                 let found = match self.file(environment, id).await {
                     Ok(file) => Some(file),
                     Err(Error::NotFound { .. }) => None,
                     Err(error) => return Err(error),
                 };
-                let (Some(guard), Some(file)) = (guard, found) else {
+                let Some(file) = found else {
                     return invalid("does not exist: upload it first, at POST /api/files");
                 };
                 if task.inputs.args.is_none() && file.format.is_none() {

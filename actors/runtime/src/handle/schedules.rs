@@ -63,7 +63,7 @@ impl Handle {
         let timetable = compiled(&settings.timing, now)?;
         self.node.limits.holdings.admit(owner.environment, &owner.id, 0)?;
         // The plan stays from here on.
-        let _kept = self.kept(environment, &target)?;
+        let _kept = self.kept(environment, &target).await;
         let next = timetable.next_after(now).unwrap_or(now);
         let first = Occurrence::first(&settings.timing, next);
         let plan = self.checked_target(owner, target.target.clone(), first).await?;
@@ -96,15 +96,14 @@ impl Handle {
         Ok(ScheduleDetail { row, target: given })
     }
 
-    /// Keeps the plan of a target from removal.
-    fn kept(
+    /// Keeps the plan of a target from removal; whether it is there is to be looked at after that.
+    async fn kept(
         &self,
         environment: Environment,
         target: &GivenTarget,
-    ) -> Result<Option<UseGuard<'_, (Environment, PlanId)>>, Error> {
-        let Target::Plan(id, _) = &target.target else { return Ok(None) };
-        let kept = self.node.state.leaving_plans.keep(&(environment, *id));
-        kept.map(Some).ok_or_else(|| Error::not_found("plan", id))
+    ) -> Option<UseGuard<(Environment, PlanId)>> {
+        let Target::Plan(id, _) = &target.target else { return None };
+        Some(self.node.state.leaving_plans.keep(&(environment, *id)).await)
     }
 
     /// The plan of a target, which is checked as if it started now for this occurrence; the fields of a refusal
@@ -255,7 +254,7 @@ impl Handle {
         let (mut kept, mut plan) = (None, None);
         if let Some(target) = &target {
             self.node.limits.holdings.admit(owner.environment, &owner.id, 0)?;
-            kept = self.kept(environment, target)?;
+            kept = self.kept(environment, target).await;
             let first = Occurrence::first(&settings.timing, self.node.wall());
             plan = self.checked_target(owner, target.target.clone(), first).await?;
         }

@@ -10,7 +10,6 @@
 
 use std::sync::Arc;
 
-use callboard_domain::Error;
 use callboard_domain::approval::{
     Approval, Assignee, Decider, Event, MAX_EXTENSIONS, MAX_REOPENED, Record, Refusal, ReviewWay,
     ReviewerPool, SYSTEM, State, prompt_again,
@@ -19,6 +18,7 @@ use callboard_domain::id::TaskId;
 use callboard_domain::machine::Machine;
 use callboard_domain::task::{self, Inputs};
 use callboard_domain::unit::{self, Items, NextTry, Sources};
+use callboard_domain::{Error, Timestamp};
 use ractor::ActorProcessingErr;
 
 use crate::commit::sources::NodeSources;
@@ -63,7 +63,9 @@ impl Item for ApprovalItem {
     async fn handle(held: &mut Activation<Self>, message: Message) -> Done {
         match message {
             Message::Ask(way, reply) => held.ask(way, reply).await?,
-            Message::Reopen(by, may_correct, reply) => held.reopen(by, may_correct, reply).await?,
+            Message::Reopen { by, may_correct, decided_at, reply } => {
+                held.reopen(by, may_correct, decided_at, reply).await?;
+            }
             Message::Decide(decision, reply) => held.decide(*decision, reply).await?,
             Message::Claim(by, reply) => {
                 held.answer(unit::Event::Approval(Event::Claimed { by }), reply).await?;
@@ -119,8 +121,21 @@ impl Activation<ApprovalItem> {
     }
 
     /// Opens the output again. One that was opened again and waits stays as it is, so a repeated request is one.
-    async fn reopen(&mut self, by: Decider, may_correct: bool, reply: Reply) -> Done {
+    async fn reopen(
+        &mut self,
+        by: Decider,
+        may_correct: bool,
+        decided_at: Option<Timestamp>,
+        reply: Reply,
+    ) -> Done {
         let TaskAddress { environment, task: id } = self.address;
+        if let Some(approval) = &self.item.0
+            && approval.decision.as_ref().is_some_and(|it| Some(it.at) != decided_at)
+        {
+            let refusal = approval.finished().unwrap_or(Refusal::Undecided);
+            let _ = reply.send(Err(refused(id, refusal)));
+            return Ok(());
+        }
         let is_open_again = |it: &Approval| it.reopened > 0 && !it.is_finished();
         let is_alone = self.item.0.as_ref().is_some_and(|it| it.opening.is_requested());
         let reopened = if self.item.0.as_ref().is_some_and(is_open_again) {
@@ -259,13 +274,14 @@ impl Activation<ApprovalItem> {
         Ok(Ok(()))
     }
 
-    /// Assigns the output to somebody else, if whom it was assigned to was deleted.
+    /// Assigns the output to somebody else, if whom it was assigned to has left the project.
     async fn find_another(&mut self) -> Done {
         let Some(approval) = self.item.0.as_ref().filter(|it| !it.is_finished()) else {
             return Ok(());
         };
-        let accounts = &self.node.state.accounts;
-        if approval.assignee.is_none_or(|user| accounts.user(user).is_some()) {
+        let slot = self.address.environment.slot();
+        let has_left = |user| self.node.state.accounts.role_in(slot, user).is_none();
+        if !approval.assignee.is_some_and(has_left) {
             return Ok(());
         }
         let wanted = match approval.state {
@@ -363,7 +379,7 @@ fn refused_all(task: TaskId, refusal: unit::Refusal) -> Error {
 }
 
 /// The answer to a reviewer whose request is refused.
-fn refused(task: TaskId, refusal: Refusal) -> Error {
+pub(crate) fn refused(task: TaskId, refusal: Refusal) -> Error {
     match refusal {
         Refusal::AlreadyDecided { by, at } => {
             Error::AlreadyDecided { task: task.to_string(), by, at }

@@ -18,6 +18,7 @@ pub(crate) use crate::kernel::address::QueueAddress as Address;
 use crate::kernel::address::TaskAddress;
 use crate::kernel::item::{Activation, Done, Item};
 use crate::kernel::supervisor::Reason;
+use crate::limits::flow::QueueLeases;
 use crate::limits::models::{Blocked, Models};
 use crate::limits::permits::Permits;
 use crate::messages::capacity::WorkerCapacity;
@@ -35,6 +36,7 @@ pub(crate) struct QueueItem {
     published: PublishedDepth,
     /// The models that had no room when the queue looked last.
     blocked: Blocked,
+    leases: Arc<QueueLeases>,
     /// The bounds on the queue's leases, if it has settings.
     throttle: Option<Box<Throttle>>,
     /// True while the queue waits for its rate, until [`Message::RateFrees`].
@@ -70,6 +72,7 @@ impl Item for QueueItem {
             turn: 0,
             published,
             blocked: Blocked::default(),
+            leases: node.limits.flow.leases(address),
             throttle,
             waits_for_rate: false,
         }
@@ -230,9 +233,11 @@ impl Activation<QueueItem> {
         let running = Some(concurrency.start(environment, account));
         let call = models.and_then(|models| models.begin(&model, queue));
         let address = TaskAddress { environment, task };
-        let (shares, rate) = self.leases(flow.as_deref());
+        let queue = Some(self.item.leases.start());
+        let key = limits.start(environment, flow.as_deref());
         drop(leasing);
-        let permits = Permits { running, call, shares, rate };
+        let rate = self.place_in_rate();
+        let permits = Permits { running, call, queue, key, rate };
         self.node.send(address, task::Message::Lease(slot, permits));
         true
     }

@@ -21,8 +21,8 @@ use callboard_domain::task::Task;
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 
 pub(crate) use crate::messages::submission::{
-    Created, KEPT, Key, Message, Named, NewWork, Options, Reply, Runs, Scheduled, StartExecution,
-    Submission, Submitted, length,
+    Created, KEPT, Key, Message, Named, NewWork, OldKey, Options, Reply, Runs, Scheduled,
+    StartExecution, Submission, Submitted, length,
 };
 use crate::node::Node;
 use crate::read::runs::whole;
@@ -118,6 +118,25 @@ impl Submissions {
         Ok(Some(answer))
     }
 
+    /// Forgets keys that were not used again since somebody looked at them.
+    async fn forget(&self, state: &State, keys: Vec<OldKey>) -> Result<(), ActorProcessingErr> {
+        let mut ops = Vec::new();
+        let partition = keys.first().map_or(0, |key| key.scope[0]);
+        for key in keys {
+            let number = key.environment.number();
+            let row = IDEMPOTENCY.get(self.0.store(), number, &key.scope).await?;
+            if row.is_some_and(|row| row.at == key.at) && !state.contains_key(&key.scope) {
+                ops.push(IDEMPOTENCY.delete(number, &key.scope));
+                ops.extend(key.ops);
+            }
+        }
+        if !ops.is_empty() {
+            // A key that stays for now is found by the next look.
+            drop(self.0.shard(partition).commit(partition, ops).await);
+        }
+        Ok(())
+    }
+
     /// The items of a key; `None` if some of it was removed.
     async fn made(
         &self,
@@ -175,6 +194,7 @@ impl Actor for Submissions {
             Message::Submit(submission, reply) => {
                 self.submit(&myself, state, submission, reply).await?;
             }
+            Message::Forget(keys) => self.forget(state, keys).await?,
             Message::Finished(scope) => {
                 for (submission, reply) in state.remove(&scope).unwrap_or_default() {
                     self.submit(&myself, state, submission, reply).await?;

@@ -34,7 +34,7 @@ use crate::kernel::join::{Committed, Join};
 use crate::kernel::planted::{Fault, is_planted};
 use crate::kernel::supervisor::Reason;
 use crate::limits::budgets::Room;
-use crate::limits::flow::Share;
+use crate::limits::flow::QueueLease;
 use crate::limits::permits::Permits;
 use crate::messages::capacity::SlotPermit;
 pub(crate) use crate::messages::task::{Answer, Message, WorkerResult};
@@ -99,7 +99,6 @@ impl Item for TaskItem {
             }
             Message::Join(join) => drop(held.join(*join, false).await?),
             Message::Recover(permits) => held.resume(permits),
-            Message::TakeShares(shares) => held.take_shares(shares),
         }
         Ok(())
     }
@@ -206,7 +205,7 @@ impl Activation<TaskItem> {
     /// Gives the task to the worker whose slot came. The task refuses if it was cancelled meanwhile
     /// or is with another worker; the slot and the permits are then dropped, which frees them.
     async fn lease(&mut self, slot: SlotPermit, mut permits: Permits) -> Done {
-        if self.node.is_paused() {
+        if self.is_paused(&permits) {
             // The pause began after the queue had taken the task out.
             if let Some(task) = self.item.task.as_ref().filter(|task| task.state == State::Ready) {
                 effects::of_tasks(&self.node, self.address.environment, task, Effect::Enqueue);
@@ -268,9 +267,19 @@ impl Activation<TaskItem> {
         let max_tokens =
             task.max_tokens_of_call(|model| self.node.limits.prices.longest_output(model));
         let trace = self.node.trace_of_attempt(&task, lease);
+        if self.is_paused(&self.item.permits) {
+            // The pause began meanwhile: from its answer on no worker is given anything.
+            drop(self.take(Event::Undelivered { lease }).await?);
+            return Ok(());
+        }
         let lease = LeaseToken { task: self.address.task, lease };
         slot.assign(Assignment { lease, deadline, task, inputs, files, max_tokens, trace });
         Ok(())
+    }
+
+    /// True if somebody has paused everything, or the queue.
+    fn is_paused(&self, permits: &Permits) -> bool {
+        self.node.is_paused() || permits.queue.as_ref().is_some_and(QueueLease::is_paused)
     }
 
     /// The room for a lease in the budgets of many tasks, which is reserved; the task waits for them otherwise.
@@ -507,18 +516,6 @@ impl Activation<TaskItem> {
             task,
             Effect::WakeAt(deadline.max(heard_by)),
         );
-    }
-
-    /// Holds shares of limits that came to be, or were counted, after the lease.
-    fn take_shares(&mut self, shares: Vec<Share>) {
-        if self.item.is_idle() {
-            return;
-        }
-        for share in shares {
-            if self.item.permits.shares.iter().all(|held| held.limited() != share.limited()) {
-                self.item.permits.shares.push(share);
-            }
-        }
     }
 
     /// True if the output waits for a reviewer.

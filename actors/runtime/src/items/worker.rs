@@ -360,7 +360,7 @@ impl Activation<WorkerItem> {
             self.disconnected(link);
         }
         if status == Status::Lost && moment >= heard.after(REMEMBERED) && self.retire() {
-            self.node.actors.workers.forget(self.address.worker);
+            self.node.actors.workers.forget(self.address.worker, &self.item.view);
         }
     }
 

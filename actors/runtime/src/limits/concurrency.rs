@@ -69,10 +69,10 @@ impl Concurrency {
 
     /// The account has another tier now.
     pub(crate) fn changed(&self, tiers: &dyn Tiers, account: &str) {
-        let bound = self.0.bound(tiers, account);
         for mut accounts in self.0.projects.iter().map(locked) {
             if let Some(tasks) = accounts.get_mut(account) {
-                tasks.bound = bound;
+                // Under the lock: the quotas that are set meanwhile come after this, or count here.
+                tasks.bound = self.0.bound(tiers, account);
             }
         }
         self.0.queues.look_everywhere();

@@ -5,14 +5,17 @@
 //! running task.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{
+    Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak,
+};
 
 use callboard_domain::Error as DomainError;
 use callboard_domain::id::{Environment, TaskId};
 use callboard_domain::machine::{Machine, Step};
 use callboard_domain::queue::QueueSettings;
 use callboard_domain::task::Spec;
-use callboard_domain::task::flow::{self, Concurrency, Member, OnConflict};
+use callboard_domain::task::flow::{self, Concurrency, Flow as TaskFlow, Member, OnConflict};
 use callboard_domain::task::{State, Task};
 use callboard_store::{Error, Store};
 
@@ -25,30 +28,83 @@ use crate::tables::QUEUES;
 /// The number of rows that are read at a time.
 const PAGE: usize = 1_000;
 
-/// Something that a limited number of running tasks share.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) enum Limited {
-    /// A queue.
-    Queue(Environment, Arc<str>),
-    /// A concurrency key.
-    Key(Environment, Arc<str>),
-}
-
-impl Limited {
-    pub(crate) fn queue(QueueAddress { environment, queue }: &QueueAddress) -> Self {
-        Self::Queue(*environment, Arc::clone(queue))
-    }
-}
+/// A concurrency key.
+type KeyName = (Environment, Arc<str>);
 
 /// The tasks of a concurrency key that wait or run, by creation.
 type Members = BTreeMap<TaskId, Member>;
 
-/// A queue with settings.
-#[derive(Debug, Clone, Copy, Default)]
+/// A queue that has settings, or an actor.
+#[derive(Debug, Default)]
 struct Known {
     settings: QueueSettings,
     /// True while the queue waits for its rate.
     throttled: bool,
+    leases: Weak<QueueLeases>,
+}
+
+/// The leases of a queue that tasks run under, counted at all times, so that a limit that comes to be counts them too.
+#[derive(Debug)]
+pub(crate) struct QueueLeases {
+    queue: QueueAddress,
+    running: AtomicU32,
+    /// True if the queue has a limit, and wants to hear of every lease that ends.
+    is_limited: AtomicBool,
+    is_paused: AtomicBool,
+    flow: Weak<Inner>,
+}
+
+impl QueueLeases {
+    /// The tasks that run.
+    pub(crate) fn running(&self) -> u32 {
+        self.running.load(Ordering::SeqCst)
+    }
+
+    /// Counts a lease.
+    pub(crate) fn start(self: &Arc<Self>) -> QueueLease {
+        self.running.fetch_add(1, Ordering::SeqCst);
+        QueueLease(Arc::clone(self))
+    }
+
+    fn go_by(&self, settings: QueueSettings) {
+        self.is_limited.store(settings.concurrent.is_some(), Ordering::SeqCst);
+        self.is_paused.store(settings.paused, Ordering::SeqCst);
+    }
+}
+
+impl Drop for QueueLeases {
+    fn drop(&mut self) {
+        let Some(flow) = self.flow.upgrade() else { return };
+        let mut queues = flow.queues_mut();
+        // Another one may have been made since the last holder of this one left.
+        let is_over =
+            |known: &Known| known.settings.is_default() && known.leases.strong_count() == 0;
+        if queues.get(&self.queue).is_some_and(is_over) {
+            queues.remove(&self.queue);
+        }
+    }
+}
+
+/// A lease of a queue, which ends when it is dropped.
+#[derive(Debug)]
+pub(crate) struct QueueLease(Arc<QueueLeases>);
+
+impl QueueLease {
+    /// True if somebody has paused the queue.
+    pub(crate) fn is_paused(&self) -> bool {
+        self.0.is_paused.load(Ordering::SeqCst)
+    }
+}
+
+impl Drop for QueueLease {
+    fn drop(&mut self) {
+        self.0.running.fetch_sub(1, Ordering::SeqCst);
+        if self.0.is_limited.load(Ordering::SeqCst)
+            && let Some(flow) = self.0.flow.upgrade()
+        {
+            flow.directory.look(&self.0.queue);
+        }
+    }
 }
 
 /// The limits, and the tasks that run under them.
@@ -57,7 +113,8 @@ pub(crate) struct Flow(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    running: Mutex<HashMap<Limited, u32>>,
+    /// The running tasks of each concurrency key.
+    running: Mutex<HashMap<KeyName, u32>>,
     members: Mutex<HashMap<(Environment, String), Members>>,
     queues: RwLock<BTreeMap<QueueAddress, Known>>,
     directory: Arc<dyn Queues>,
@@ -91,71 +148,97 @@ impl Flow {
 
     /// The settings of a queue; those of a sandbox have none.
     pub(crate) fn settings(&self, queue: &QueueAddress) -> QueueSettings {
-        let queues = self.0.queues.read().unwrap_or_else(PoisonError::into_inner);
-        queues.get(queue).map(|known| known.settings).unwrap_or_default()
+        self.0.queues().get(queue).map(|known| known.settings).unwrap_or_default()
+    }
+
+    /// The leases of a queue.
+    pub(crate) fn leases(&self, queue: &QueueAddress) -> Arc<QueueLeases> {
+        let mut queues = self.0.queues_mut();
+        let known = queues.entry(queue.clone()).or_default();
+        if let Some(leases) = known.leases.upgrade() {
+            return leases;
+        }
+        let leases = Arc::new(QueueLeases {
+            queue: queue.clone(),
+            running: AtomicU32::new(0),
+            is_limited: AtomicBool::new(false),
+            is_paused: AtomicBool::new(false),
+            flow: Arc::downgrade(&self.0),
+        });
+        leases.go_by(known.settings);
+        known.leases = Arc::downgrade(&leases);
+        leases
     }
 
     /// The queues of an environment that have settings.
     pub(crate) fn queues(&self, environment: Environment) -> BTreeMap<Arc<str>, QueueSettings> {
-        let queues = self.0.queues.read().unwrap_or_else(PoisonError::into_inner);
-        let own = queues.iter().filter(|(at, _)| at.environment == environment);
+        let queues = self.0.queues();
+        let own = queues
+            .iter()
+            .filter(|(at, known)| at.environment == environment && !known.settings.is_default());
         own.map(|(at, known)| (Arc::clone(&at.queue), known.settings)).collect()
     }
 
     /// The number of queues that are paused, in all environments.
     pub(crate) fn paused(&self) -> usize {
-        let queues = self.0.queues.read().unwrap_or_else(PoisonError::into_inner);
-        queues.values().filter(|known| known.settings.paused).count()
+        self.0.queues().values().filter(|known| known.settings.paused).count()
     }
 
     /// Notes the settings of a queue, which are durable.
     pub(crate) fn set(&self, queue: &QueueAddress, settings: QueueSettings) {
-        let mut queues = self.0.queues.write().unwrap_or_else(PoisonError::into_inner);
-        if settings.is_default() {
-            queues.remove(queue);
-        } else {
-            queues.insert(queue.clone(), Known { settings, throttled: false });
-        }
+        let leases = {
+            let mut queues = self.0.queues_mut();
+            let known = queues.entry(queue.clone()).or_default();
+            (known.settings, known.throttled) = (settings, false);
+            let leases = known.leases.upgrade();
+            if let Some(leases) = &leases {
+                leases.go_by(settings);
+            } else if settings.is_default() {
+                queues.remove(queue);
+            }
+            leases
+        };
+        // The last holder takes the queue out, which needs the lock.
+        drop(leases);
     }
 
     /// Notes that a queue waits for its rate, or waits no more.
     pub(crate) fn set_throttled(&self, queue: &QueueAddress, throttled: bool) {
-        let mut queues = self.0.queues.write().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = queues.get_mut(queue) {
+        if let Some(known) = self.0.queues_mut().get_mut(queue) {
             known.throttled = throttled;
         }
     }
 
     /// The obstacle of a ready task in its queue, besides a worker.
     pub(crate) fn queue_waits(&self, queue: &QueueAddress) -> Option<&'static str> {
-        let queues = self.0.queues.read().unwrap_or_else(PoisonError::into_inner);
-        let known = queues.get(queue)?;
-        if known.settings.paused {
+        let (settings, throttled, leases) = {
+            let queues = self.0.queues();
+            let known = queues.get(queue)?;
+            (known.settings, known.throttled, known.leases.upgrade())
+        };
+        if settings.paused {
             return Some("queue_paused");
         }
-        let running = || self.running(&Limited::queue(queue));
-        let is_full = known.settings.concurrent.is_some_and(|limit| running() >= limit);
-        (known.throttled || is_full).then_some("limit")
+        let running = leases.map_or(0, |leases| leases.running());
+        let is_full = settings.concurrent.is_some_and(|limit| running >= limit);
+        (throttled || is_full).then_some("limit")
     }
 
-    /// The number of running tasks that share the limit.
-    pub(crate) fn running(&self, limited: &Limited) -> u32 {
-        self.0.running().get(limited).copied().unwrap_or_default()
+    /// The number of running tasks of a concurrency key.
+    pub(crate) fn running(&self, environment: Environment, key: &str) -> u32 {
+        self.0.running().get(&(environment, key.into())).copied().unwrap_or_default()
     }
 
-    /// Counts a running task.
-    pub(crate) fn start(&self, limited: Limited) -> Share {
-        *self.0.running().entry(limited.clone()).or_default() += 1;
-        Share { limited, flow: Arc::downgrade(&self.0) }
-    }
-
-    /// Counts a task that was running before a restart.
-    pub(crate) fn resume(&self, environment: Environment, spec: &Spec) -> Vec<Share> {
-        let address = QueueAddress { environment, queue: spec.queue.as_str().into() };
-        let settings = self.settings(&address);
-        let queue = settings.concurrent.map(|_| Limited::queue(&address));
-        let key = concurrency_of(spec).map(|it| Limited::Key(environment, it.key.as_str().into()));
-        queue.into_iter().chain(key).map(|limited| self.start(limited)).collect()
+    /// Counts a running task under its concurrency key, if it has one.
+    pub(crate) fn start(
+        &self,
+        environment: Environment,
+        flow: Option<&TaskFlow>,
+    ) -> Option<KeyLease> {
+        let concurrency = flow?.concurrency.as_ref()?;
+        let key: KeyName = (environment, concurrency.key.as_str().into());
+        *self.0.running().entry(key.clone()).or_default() += 1;
+        Some(KeyLease { key, flow: Arc::downgrade(&self.0) })
     }
 
     /// The tasks counted under a limit or listed under a key, for tests.
@@ -163,15 +246,18 @@ impl Flow {
     pub(crate) fn held(&self) -> Vec<String> {
         let running: Vec<_> =
             self.0.running().keys().map(|it| format!("one runs: {it:?}")).collect();
+        let leases: Vec<_> = self.0.queues().values().map(|it| it.leases.upgrade()).collect();
+        let leases = leases.into_iter().flatten().filter(|leases| leases.running() > 0);
+        let leases = leases.map(|leases| format!("one runs: {:?}", leases.queue));
         let members = self.0.members();
         let listed = members.iter().filter(|(_, members)| !members.is_empty());
         let listed = listed.map(|((_, key), members)| format!("{key} has {members:?}"));
-        running.into_iter().chain(listed).collect()
+        running.into_iter().chain(leases).chain(listed).collect()
     }
 
     /// True if one more task that names this limit may run.
     pub(crate) fn has_room(&self, environment: Environment, key: &str, limit: u32) -> bool {
-        self.running(&Limited::Key(environment, key.into())) < limit
+        self.running(environment, key) < limit
     }
 
     /// Lists a new task under its key.
@@ -275,48 +361,43 @@ fn member(spec: &Spec, rule: &Concurrency) -> Member {
 }
 
 impl Inner {
-    fn running(&self) -> MutexGuard<'_, HashMap<Limited, u32>> {
+    fn running(&self) -> MutexGuard<'_, HashMap<KeyName, u32>> {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn members(&self) -> MutexGuard<'_, HashMap<(Environment, String), Members>> {
         self.members.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
 
-/// A running task's share of a limit, given back when dropped.
-#[derive(Debug)]
-pub(crate) struct Share {
-    limited: Limited,
-    flow: Weak<Inner>,
-}
+    fn queues(&self) -> RwLockReadGuard<'_, BTreeMap<QueueAddress, Known>> {
+        self.queues.read().unwrap_or_else(PoisonError::into_inner)
+    }
 
-impl Share {
-    pub(crate) const fn limited(&self) -> &Limited {
-        &self.limited
+    fn queues_mut(&self) -> RwLockWriteGuard<'_, BTreeMap<QueueAddress, Known>> {
+        self.queues.write().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Drop for Share {
+/// A running task of a concurrency key, given back when dropped.
+#[derive(Debug)]
+pub(crate) struct KeyLease {
+    key: KeyName,
+    flow: Weak<Inner>,
+}
+
+impl Drop for KeyLease {
     fn drop(&mut self) {
         let Some(flow) = self.flow.upgrade() else { return };
         {
             let mut running = flow.running();
-            if let Some(count) = running.get_mut(&self.limited) {
+            if let Some(count) = running.get_mut(&self.key) {
                 *count = count.saturating_sub(1);
                 if *count == 0 {
-                    running.remove(&self.limited);
+                    running.remove(&self.key);
                 }
             }
         }
-        match &self.limited {
-            Limited::Queue(environment, queue) => {
-                let (environment, queue) = (*environment, Arc::clone(queue));
-                let address = QueueAddress { environment, queue };
-                flow.directory.look(&address);
-            }
-            // The tasks of a key may wait in any queue.
-            Limited::Key(..) => flow.directory.look_everywhere(),
-        }
+        // The tasks of a key may wait in any queue.
+        flow.directory.look_everywhere();
     }
 }

@@ -11,7 +11,7 @@ use crate::kernel::address::QueueAddress;
 use crate::kernel::planted::{Fault, is_planted};
 use crate::limits::Queues;
 use crate::limits::concurrency::Running;
-use crate::limits::flow::Share;
+use crate::limits::flow::{KeyLease, QueueLease};
 use crate::limits::models::CallPermit;
 
 /// The permits of one lease.
@@ -21,8 +21,11 @@ pub(crate) struct Permits {
     pub(crate) running: Option<Running>,
     /// The call of a metered model.
     pub(crate) call: Option<CallPermit>,
-    /// The shares of the limits of queues and concurrency keys.
-    pub(crate) shares: Vec<Share>,
+    /// The lease of the queue.
+    pub(crate) queue: Option<QueueLease>,
+    /// That of the concurrency key.
+    #[expect(dead_code, reason = "the task holds it, and gives it back by dropping it")]
+    pub(crate) key: Option<KeyLease>,
     /// The place in the rate of the queue; boxed, because every lease would pay for what few queues have.
     pub(crate) rate: Option<Box<RatePermit>>,
 }

@@ -1,9 +1,9 @@
 //! The messages of an approval's actor.
 
-use callboard_domain::Error;
 use callboard_domain::approval::{Approval, Decider, ReviewWay};
 use callboard_domain::id::UserId;
 use callboard_domain::task::Task;
+use callboard_domain::{Error, Timestamp};
 use tokio::sync::oneshot;
 
 pub(crate) type Reply = oneshot::Sender<Result<Approval, Error>>;
@@ -13,9 +13,14 @@ pub(crate) type Reply = oneshot::Sender<Result<Approval, Error>>;
 pub(crate) enum Message {
     /// A caller asks for a review of an output that has passed.
     Ask(ReviewWay, Reply),
-    /// Somebody takes the decision back; if it was used, they get another one beside it with `true`, and the uses with
-    /// `false`.
-    Reopen(Decider, bool, Reply),
+    /// Somebody takes the decision back that was made then, and no other.
+    Reopen {
+        by: Decider,
+        /// If the decision was used, they get another one beside it with `true`, and the uses with `false`.
+        may_correct: bool,
+        decided_at: Option<Timestamp>,
+        reply: Reply,
+    },
     /// A reviewer decides.
     Decide(Box<Decision>, Reply),
     /// A reviewer looks at the output.
@@ -26,7 +31,7 @@ pub(crate) enum Message {
     Extend(Decider, u64, Option<String>, Reply),
     /// The output is given to this reviewer.
     Assign(Decider, UserId, Reply),
-    /// The reviewer whom the output was assigned to was deleted.
+    /// The reviewer whom the output was assigned to was deleted, or has left the project.
     AssigneeGone,
     /// The task is to stop.
     TaskStops(Stop),

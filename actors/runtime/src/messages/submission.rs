@@ -8,7 +8,7 @@ use callboard_domain::batch::RowOf;
 use callboard_domain::digest::Digest;
 use callboard_domain::execution::program::{CompiledPlan, ReviewPolicy};
 use callboard_domain::execution::{Execution, ForkedFrom, Template};
-use callboard_domain::id::{BatchId, Environment, PlanId, TaskId};
+use callboard_domain::id::{BatchId, Environment, FileId, PlanId, TaskId};
 use callboard_domain::plan::PlanSource;
 use callboard_domain::schedule::Occurrence;
 use callboard_domain::task::{Request, Task};
@@ -20,6 +20,7 @@ use serde_json::{Map, Value};
 use tokio::sync::oneshot;
 
 use crate::kernel::project_pool::PoolPermit;
+use crate::kernel::removal_locks::UseGuard;
 use crate::tables::Deployed;
 pub use crate::tables::work::{Named, Options};
 
@@ -58,6 +59,17 @@ pub(crate) const KEPT: Duration = Duration::from_hours(24);
 /// The approximate size of a submission besides its texts, in KiB.
 const OVERHEAD: usize = 2;
 
+/// A key that has served its time and whose work has ended.
+#[derive(Debug)]
+pub(crate) struct OldKey {
+    pub(crate) environment: Environment,
+    pub(crate) scope: [u8; 32],
+    /// The instant of its use.
+    pub(crate) at: Timestamp,
+    /// What goes with its row.
+    pub(crate) ops: Vec<Op>,
+}
+
 /// Something to be made durable, whole or not at all.
 #[derive(Debug)]
 pub(crate) struct Submission {
@@ -70,6 +82,8 @@ pub(crate) struct Submission {
     pub(crate) partition: u8,
     /// The submission's share of the KiB that may be on their way to the disk.
     pub(crate) admitted: PoolPermit,
+    /// The files of the tasks, which stay until the submission is durable.
+    pub(crate) files: Vec<UseGuard<(Environment, FileId)>>,
     /// The occurrence of a schedule, or the row of a batch, that the submission is.
     pub(crate) scheduled: Option<Box<Scheduled>>,
 }
@@ -241,4 +255,6 @@ pub(crate) enum Message {
     Submit(Box<Submission>, Reply),
     /// The submission with this key is durable, or has failed.
     Finished([u8; 32]),
+    /// These keys are over, unless they were used again since.
+    Forget(Vec<OldKey>),
 }

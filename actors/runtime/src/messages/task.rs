@@ -9,7 +9,6 @@ use callboard_domain::task::{Completion, Failure, LeaseId, LeaseToken, Task};
 use tokio::sync::oneshot;
 
 use crate::kernel::join::Join;
-use crate::limits::flow::Share;
 use crate::limits::permits::Permits;
 use crate::messages::capacity::SlotPermit;
 use crate::messages::worker::{AckSender, Called};
@@ -41,8 +40,6 @@ pub(crate) enum Message {
     Called(LeaseId, Box<Called>, Arc<[String]>),
     /// The server was started again while a worker had the task, which holds these permits.
     Recover(Permits),
-    /// The task, if it runs, holds these shares too.
-    TakeShares(Vec<Share>),
 }
 
 /// A worker's answer.

@@ -80,9 +80,13 @@ impl Workers {
         view
     }
 
-    /// Takes a worker off the list.
-    pub(crate) fn forget(&self, worker: WorkerId) {
-        self.views().remove(&worker);
+    /// Takes a worker off the list, unless it has come back.
+    pub(crate) fn forget(&self, worker: WorkerId, view: &Arc<Mutex<View>>) {
+        let mut views = self.views();
+        if views.get(&worker).is_some_and(|listed| Arc::ptr_eq(listed, view)) {
+            views.remove(&worker);
+        }
+        drop(views);
         self.changed();
     }
 

@@ -14,7 +14,7 @@ use super::*;
 use crate::handle::{Approve, BulkOrder, Reject, Start};
 use crate::items::accounts::NewUser;
 
-fn held_request() -> Request {
+pub(super) fn held_request() -> Request {
     Request { gate: Some(Gate { timeout_ms: 60_000, ..Gate::ALWAYS }), ..request() }
 }
 

@@ -637,3 +637,22 @@ async fn there_are_a_thousand_budgets_however_many_are_made_at_once() {
     let says = "there are 1000 budgets, which is the limit: delete one".into();
     assert_eq!(make().await.err(), Some(Error::InvalidState(says)));
 }
+
+#[tokio::test]
+async fn changes_of_a_budget_at_once_both_count_and_none_brings_a_deleted_one_back() {
+    let bench = bench().await;
+    let made = bench.handle.create_budget(Environment::LIVE, budget(&bench, 20.0, OnExceed::Wait));
+    let id = made.await.expect("it is taken").budget.id;
+    let change = |change| bench.handle.change_budget(Environment::LIVE, id, change);
+    let limit = |usd| BudgetChange { limit: Some(Money::from_usd(usd)), ..BudgetChange::default() };
+    let rejects = BudgetChange { on_exceed: Some(OnExceed::Reject), ..BudgetChange::default() };
+    let (one, other) = tokio::join!(change(limit(30.0)), change(rejects));
+    assert!(one.is_ok() && other.is_ok(), "{one:?} {other:?}");
+    let after = bench.handle.budget(Environment::LIVE, id).expect("it is there").budget;
+    assert_eq!((after.limit.as_usd(), after.on_exceed), (30.0, OnExceed::Reject));
+    let deleted = bench.handle.delete_budget(Environment::LIVE, id);
+    let (deleted, changed) = tokio::join!(deleted, change(limit(40.0)));
+    deleted.expect("it is there");
+    assert!(matches!(changed, Err(Error::NotFound { .. })), "{changed:?}");
+    assert!(bench.handle.budget(Environment::LIVE, id).is_err(), "it stays deleted");
+}

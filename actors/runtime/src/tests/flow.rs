@@ -140,10 +140,7 @@ async fn queues_that_look_at_once_give_out_no_more_than_a_key_or_an_account_may_
     let free = Quota { concurrent_tasks: Some(2), requests: 60 };
     let quotas = Quotas { default: Tier::Free, free, ..Quotas::default() };
     let settings = Settings { live: Live { quotas, ..Live::default() }, ..settings() };
-    let store = Arc::new(MemoryStore::new());
-    let shared: Arc<dyn Store> = store.clone();
-    let began = (Instant::now(), Arc::new(AtomicU64::new(1_800_000_000_000)));
-    let bench = Bench::at(began, settings, store, shared).await;
+    let bench = Bench::with(settings).await;
     let of_key = || bench.handle.running_of_key(Environment::LIVE, "k");
     let most = most_at_once(&bench, &owner(), keyed(1, OnConflict::Queue), of_key).await;
     assert_eq!(most, 1, "of one key");

@@ -1,12 +1,14 @@
 //! A deleted project has no rows, in whatever order the server stops and starts.
 
 use callboard_domain::Error;
+use callboard_domain::access::Role;
 use callboard_domain::audit::{Action, By};
 use callboard_domain::id::Slot;
 use callboard_domain::project::{Change, Project};
 use callboard_domain::query::AuditQuery;
 use callboard_store::Key;
 
+use super::approvals::held_request;
 use super::*;
 use crate::accounts::NewProject;
 
@@ -143,4 +145,31 @@ async fn a_project_keeps_what_has_ended_for_its_own_time() {
         kept.push(bench.handle.task(environment, task).await.is_ok());
     }
     assert_eq!(kept, [true, false]);
+}
+
+#[tokio::test]
+async fn a_review_of_a_member_who_has_left_the_project_is_another_member_s() {
+    let bench = Bench::new().await;
+    let project = bench.project("search").await;
+    let [environment, _] = slot_of(&project).environments();
+    let ann = bench.user("ann", Role::Viewer).await;
+    let set = bench.handle.set_member(project.id, ann, Role::Reviewer, By::SYSTEM);
+    set.await.expect("a member");
+    let owner = Owner { environment, ..owner() };
+    let made = bench.handle.submit(&owner, vec![held_request()], false, None).await;
+    let id = made.expect("it is taken").made.tasks()[0].spec.id;
+    let mut worker = bench.serving(&owner, "default", 1, None).await;
+    let lease = worker.assignment().await.lease;
+    worker.complete(lease, "x").await;
+    let assignee =
+        async || bench.handle.approval(environment, id).await.map(|found| found.approval.assignee);
+    assert_eq!(assignee().await, Ok(Some(ann)));
+    let bob = bench.user("bob", Role::Viewer).await;
+    let set = bench.handle.set_member(project.id, bob, Role::Reviewer, By::SYSTEM);
+    set.await.expect("a member");
+    bench.handle.remove_member(project.id, ann, By::SYSTEM).await.expect("a member");
+    let pauses = Pauses::begin();
+    while assignee().await != Ok(Some(bob)) {
+        pauses.one().await;
+    }
 }

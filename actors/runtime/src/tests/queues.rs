@@ -52,6 +52,25 @@ async fn a_paused_queue_gives_no_lease_over_a_restart_either_until_it_is_resumed
     assert_eq!(worker.assignment().await.task.spec.id, waiting);
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_limit_counts_the_lease_that_is_on_its_way() {
+    // Whatever the lease has come to when the limit is set.
+    for hops in 0..40 {
+        let bench = Bench::new().await;
+        let first = bench.submit(request()).await;
+        let limit = async {
+            for _ in 0..hops {
+                tokio::task::yield_now().await;
+            }
+            change(&bench, QueueChange { concurrent: Some(1), ..NONE }).await
+        };
+        let (mut worker, _) = tokio::join!(bench.worker(2), limit);
+        bench.submit(request()).await;
+        assert_eq!(worker.assignment().await.task.spec.id, first, "after {hops}");
+        assert!(nothing_comes(&mut worker).await, "after {hops}");
+    }
+}
+
 #[tokio::test]
 async fn a_limit_counts_the_tasks_that_ran_before_it_and_holds_over_a_restart() {
     let bench = Bench::new().await;

@@ -3,22 +3,21 @@
 use callboard_domain::Error;
 use callboard_domain::access::{Account, Caller, Role};
 use callboard_domain::approval::{Action, Approval, State as Held};
+use callboard_domain::audit::By;
 use callboard_domain::calibration;
 use callboard_domain::execution::{Stage, Status as Phase, Use, UseKind};
-use callboard_domain::id::{ExecutionId, UserId};
+use callboard_domain::id::{ExecutionId, Slot, UserId};
 use callboard_domain::query::Approvals;
 
-use super::approvals::{approve, by, gated, reject};
+use super::approvals::{approve, by, gated, new_user, reject};
 use super::executions::stages;
 use super::*;
 use crate::handle::Start;
 use crate::items::submission::Created;
 
-const ANN: UserId = UserId::from_u128(3 << 10);
-
-fn ann(role: Role) -> Caller {
+fn ann(id: UserId, role: Role) -> Caller {
     Caller {
-        account: Account::User(ANN),
+        account: Account::User(id),
         name: "ann".into(),
         role,
         environment: Environment::LIVE,
@@ -31,10 +30,19 @@ fn ann(role: Role) -> Caller {
 }
 
 impl Bench {
+    /// A user whom no output is assigned to by itself.
+    async fn ann(&self) -> UserId {
+        if let Some(user) = self.handle.users_in(Slot::DEFAULT).first() {
+            return user.id;
+        }
+        let made = self.handle.create_user(new_user("ann", Role::Viewer), By::SYSTEM).await;
+        // Nobody's, where the process dies.
+        made.map_or(UserId::from_u128(3 << 10), |user| user.id)
+    }
+
     async fn reopen(&self, task: TaskId, may_correct: bool) -> Result<Approval, Error> {
-        let caller = ann(Role::Operator);
-        let by = by(&ANN.to_string());
-        self.handle.reopen(&caller, task, by, may_correct).await
+        let id = self.ann().await;
+        self.handle.reopen(&ann(id, Role::Operator), task, by(&id.to_string()), may_correct).await
     }
 
     async fn approved(&self, task: TaskId, edit: Option<&str>) {
@@ -90,7 +98,10 @@ async fn a_wrong_edit_is_taken_back_while_the_next_step_waits_and_the_right_one_
     let before = bench.execution(id).await.overview;
 
     let again = bench.reopen(b, false).await.expect("nothing has used it");
-    assert_eq!((again.state, again.assignee, again.reopened), (Held::Assigned, Some(ANN), 1));
+    assert_eq!(
+        (again.state, again.assignee, again.reopened),
+        (Held::Assigned, Some(bench.ann().await), 1)
+    );
     assert_eq!(bench.tasks_of(vec![Status::Completed]).await, 1);
     assert_eq!(bench.handle.holdings("usr_1").unfinished().0, 2);
     // The same request again is the same.
@@ -205,14 +216,15 @@ async fn the_end_of_a_task_alone_is_final_and_a_reviewer_takes_back_only_their_o
     assert!(matches!(early, Err(Error::InvalidState(_))), "{early:?}");
     bench.approved(id, None).await;
     assert_eq!(kinds(bench.reopen(id, false).await), [UseKind::Task]);
-    let reviewer = ann(Role::Reviewer);
-    let other = bench.handle.reopen(&reviewer, id, by(&ANN.to_string()), true).await;
+    let own = bench.ann().await;
+    let (reviewer, own) = (ann(own, Role::Reviewer), own.to_string());
+    let other = bench.handle.reopen(&reviewer, id, by(&own), true).await;
     assert!(matches!(other, Err(Error::Forbidden(_))), "{other:?}");
     let corrected = bench.reopen(id, true).await.expect("a correction");
     assert!(corrected.corrects.is_some());
-    let mine = approve(&ANN.to_string(), None);
+    let mine = approve(&own, None);
     bench.handle.approve(Environment::LIVE, id, mine).await.expect("it waits");
-    bench.handle.reopen(&reviewer, id, by(&ANN.to_string()), true).await.expect("it is Ann's own");
+    bench.handle.reopen(&reviewer, id, by(&own), true).await.expect("it is Ann's own");
     // Its texts stay until it is decided.
     let kept = bench.handle.erase_texts(Environment::LIVE, id).await;
     assert!(matches!(kept, Err(Error::InvalidState(_))), "{kept:?}");
@@ -322,4 +334,30 @@ async fn a_crash_at_any_commit_loses_no_decision_and_takes_none_back_twice() {
             bench.system.stop().await;
         }
     }
+}
+
+#[tokio::test]
+async fn who_decides_while_a_decision_is_taken_back_is_refused_and_never_unchecked() {
+    let approvals = approval::Policy { four_eyes: true, ..settings().approvals };
+    let bench = Bench::with(Settings { approvals, ..settings() }).await;
+    let mut worker = bench.worker(1).await;
+    let (_, id, _) = bench.two_wait(&mut worker).await;
+    bench.approved(id, None).await;
+    // The submitter's own approval comes while the decision is being taken back, and finds none when it is its turn.
+    let own = bench.handle.approve(Environment::LIVE, id, approve("usr_1", None));
+    let (reopened, own) = tokio::join!(bench.reopen(id, false), own);
+    assert_eq!(reopened.map(|it| it.reopened), Ok(1));
+    assert!(matches!(own, Err(Error::AlreadyDecided { .. })), "{own:?}");
+    let own = bench.handle.approve(Environment::LIVE, id, approve("usr_1", None)).await;
+    assert!(matches!(own, Err(Error::Forbidden(_))), "{own:?}");
+
+    bench.approved(id, None).await;
+    // The same with two who take a decision back, and another one between them.
+    let (first, decided, second) = tokio::join!(
+        bench.reopen(id, false),
+        bench.handle.reject(Environment::LIVE, id, reject("usr_b", false)),
+        bench.reopen(id, false)
+    );
+    assert!(first.is_ok() && second.is_ok(), "{first:?} {second:?}");
+    assert!(matches!(decided, Err(Error::AlreadyDecided { .. })), "{decided:?}");
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use callboard_domain::budget::Money;
 use callboard_domain::id::BudgetId;
-use callboard_domain::spending::{Budget, Ledger};
+use callboard_domain::spending::{Budget, BudgetChange, Ledger};
 use callboard_domain::task::{Effect, State};
 use callboard_store::{Error, Op, Outcome};
 use tokio::time::Instant;
@@ -60,18 +60,32 @@ impl Budgets {
         }
     }
 
-    /// Writes a budget with the sum of the last fold.
-    pub(crate) async fn write(&self, node: &Node, budget: &Budget) -> Result<(), Error> {
+    /// Writes a new budget.
+    pub(crate) async fn create(&self, node: &Node, budget: Budget) -> Result<(), Error> {
         let _writing = self.writing.lock().await;
-        let (number, id) = (self.environment.number(), budget.id.as_u128());
-        let row = BUDGETS.get(node.store(), number, id).await?;
-        let (since, spent) = match row {
-            Some(BudgetRow { since, spent, .. }) => (since, spent),
-            None => (budget.period(node.now()).0, Money::ZERO),
-        };
-        let row = BudgetRow { budget: budget.clone(), since, spent };
+        let (since, spent) = (budget.period(node.now()).0, Money::ZERO);
+        self.write(node, BudgetRow { budget, since, spent }).await
+    }
+
+    /// Changes a budget, with the sum of the last fold; false if there is none.
+    pub(crate) async fn change(
+        &self,
+        node: &Node,
+        id: BudgetId,
+        change: BudgetChange,
+    ) -> Result<bool, Error> {
+        let _writing = self.writing.lock().await;
+        let row = BUDGETS.get(node.store(), self.environment.number(), id.as_u128()).await?;
+        let Some(row) = row else { return Ok(false) };
+        let budget = row.budget.clone().with(change);
+        self.write(node, BudgetRow { budget, ..row }).await?;
+        Ok(true)
+    }
+
+    async fn write(&self, node: &Node, row: BudgetRow) -> Result<(), Error> {
+        let (number, id) = (self.environment.number(), row.budget.id.as_u128());
         commit(node, BUDGETS.put(number, id, &row, None)).await?;
-        self.set(budget.clone(), node.now());
+        self.set(row.budget, node.now());
         Ok(())
     }
 

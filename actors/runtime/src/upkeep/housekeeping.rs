@@ -11,6 +11,7 @@ use callboard_domain::id::{DeliveryId, Environment};
 use callboard_domain::machine::Machine;
 use callboard_store::{Error, Op};
 
+use crate::items::submission::OldKey;
 use crate::items::{accounts, submission};
 use crate::node::Node;
 use crate::tables::{
@@ -129,6 +130,7 @@ async fn forget_keys(
         if place.is_none() {
             return Ok(());
         }
+        let mut old: BTreeMap<u8, Vec<OldKey>> = BTreeMap::new();
         for (scope, row) in page {
             if now.since(row.at) < submission::KEPT {
                 continue;
@@ -142,13 +144,19 @@ async fn forget_keys(
                 ended &= task.is_none_or(|found| found.task.is_finished());
             }
             if ended {
-                let number = environment.number();
-                let mut ops = vec![IDEMPOTENCY.delete(number, &scope)];
+                let mut ops = Vec::new();
                 // The salt of a batch stands by itself.
                 if let Some(batch) = row.salted_by.filter(|_| row.tasks.len() > 1) {
-                    ops.extend(TEXTS.delete_all(store, number, batch).await?);
+                    ops = TEXTS.delete_all(store, environment.number(), batch).await?;
                 }
-                drop(node.shard(scope[0]).commit(scope[0], ops));
+                let key = OldKey { environment, scope, at: row.at, ops };
+                old.entry(scope[0]).or_default().push(key);
+            }
+        }
+        for (partition, keys) in old {
+            // The actor of the keys knows which are being used again. It is there unless the system is stopping.
+            if let Some(submissions) = node.shard(partition).submissions.get() {
+                let _ = submissions.cast(submission::Message::Forget(keys));
             }
         }
         // A scan of the embedded store never waits; others are to have their turn.

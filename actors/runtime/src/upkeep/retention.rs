@@ -105,21 +105,21 @@ struct Sweep<'n> {
     policy: Policy,
     now: Timestamp,
     begun: Instant,
-    lot: PendingRemovals<'n>,
+    lot: PendingRemovals,
     /// True if what has ended goes, whatever its age.
     on_request: bool,
     removed: Removed,
 }
 
 /// The removals on their way to the disk.
-struct PendingRemovals<'n> {
+struct PendingRemovals {
     started: Instant,
     tickets: Vec<Ticket>,
-    executions: Vec<RemovalGuard<'n, execution::Address>>,
-    plans: Vec<RemovalGuard<'n, (Environment, PlanId)>>,
+    executions: Vec<RemovalGuard<execution::Address>>,
+    plans: Vec<RemovalGuard<(Environment, PlanId)>>,
 }
 
-impl PendingRemovals<'_> {
+impl PendingRemovals {
     fn new() -> Self {
         let (tickets, executions, plans) = (Vec::new(), Vec::new(), Vec::new());
         Self { started: Instant::now(), tickets, executions, plans }

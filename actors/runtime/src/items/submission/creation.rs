@@ -48,13 +48,13 @@ struct Creation<'n> {
     begun: Option<Arc<Program>>,
     plan: Option<(PlanId, Known)>,
     /// The guard of the plan that is executed: the plan stays until the unit is durable.
-    kept: Option<UseGuard<'n, (Environment, PlanId)>>,
+    kept: Option<UseGuard<(Environment, PlanId)>>,
 }
 
 /// Makes a submission durable, and dispatches its items.
 pub(crate) async fn create(node: Arc<Node>, submission: Submission) -> Result<Submitted, Error> {
-    let Submission { environment, account, trace, order, key, partition, admitted, scheduled } =
-        submission;
+    let Submission { environment, account, trace, order, key, partition, .. } = submission;
+    let Submission { admitted, files, scheduled, .. } = submission;
     let turn = node.limits.turn(node.store(), environment.slot(), admitted.amount()).await;
     let (number, records) = scheduled.map_or((None, Vec::new()), |it| (Some(it.number), it.rows));
     let mut creation = Creation {
@@ -87,7 +87,7 @@ pub(crate) async fn create(node: Arc<Node>, submission: Submission) -> Result<Su
     let _kept = creation.kept.take();
     let (ticket, commit) = creation.submit(admission);
     let outcome = ticket.await;
-    drop((admitted, turn));
+    drop((admitted, turn, files));
     match commit.finish(&node, outcome) {
         Ok(_) => Ok(Submitted { made, replayed: false, warnings: Vec::new() }),
         Err(_) => Err(Error::Unavailable("the submission could not be stored")),
@@ -183,14 +183,11 @@ impl Creation<'_> {
 
     /// Keeps a plan that a deploy made, which goes with its last execution.
     async fn keep(&mut self, plan: PlanId) -> Result<(), Error> {
-        self.kept = self.node.state.leaving_plans.keep(&(self.environment, plan));
+        self.kept = Some(self.node.state.leaving_plans.keep(&(self.environment, plan)).await);
         let (store, number) = (self.node.store(), self.environment.number());
         let row = PLANS.get(store, number, plan.as_u128()).await;
         let row = row.map_err(|_| Error::Unavailable("the store cannot be read"))?;
-        match (&self.kept, row) {
-            (Some(_), Some(_)) => Ok(()),
-            (None, _) | (_, None) => Err(Error::not_found("plan", plan)),
-        }
+        row.map(drop).ok_or_else(|| Error::not_found("plan", plan))
     }
 
     /// Adds the plan that a deploy makes.

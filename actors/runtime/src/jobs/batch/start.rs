@@ -222,6 +222,7 @@ impl Starting<'_> {
             key: None,
             partition: self.batch.id.partition(),
             admitted,
+            files: Vec::new(),
             scheduled: Some(Box::new(Scheduled { number: execution.as_u128(), rows })),
         };
         match submission::create(Arc::clone(self.node), submission).await {

@@ -175,6 +175,7 @@ impl Activation<ScheduleItem> {
             key: None,
             partition: row.schedule.id.partition(),
             admitted,
+            files: Vec::new(),
             scheduled: Some(Box::new(Scheduled { number: started.number(), rows })),
         };
         match submission::create(Arc::clone(&self.node), submission).await {
