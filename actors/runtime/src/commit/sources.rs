@@ -94,7 +94,7 @@ impl Sources for NodeSources<'_> {
         if let Some(budgets) = node.limits.budgets(self.environment) {
             budgets.reserve(Subject::from(task), worst, &mut self.reserved, now)?;
         }
-        node.limits.flow.admit_task(self.environment, task)?;
+        node.limits.flow.admit_task(self.environment, task, &mut self.reserved)?;
         self.reserved.hold(counted);
         Ok(())
     }

@@ -20,7 +20,9 @@ use callboard_store::{Op, Outcome, Store};
 
 use super::Handle;
 use crate::items::execution::Address;
-use crate::kernel::removal_locks::RemovalGuard;
+use crate::kernel::address::{Address as ActorAddress, TaskAddress};
+use crate::kernel::directory::Directory;
+use crate::kernel::removal_locks::{RemovalGuard, RemovalLocks};
 use crate::read::{runs, unreadable};
 use crate::tables::{
     self, ApprovalRow, LIVE_APPROVALS, deliveries, event_words, executions, items,
@@ -28,7 +30,7 @@ use crate::tables::{
 
 pub use execution::ErasedExecution;
 
-/// The looks at an execution that is about to rest, and the pause between two of them.
+/// The looks at an item that is about to rest, and the pause between two of them.
 const LOOKS: u32 = 100;
 const PAUSE: Duration = Duration::from_millis(20);
 
@@ -53,6 +55,7 @@ impl Handle {
         })?;
         let of_execution = task.spec.origin.step.as_ref().map(|(id, _)| Subject::Execution(*id));
         let subjects = || [Subject::Task(id)].into_iter().chain(of_execution);
+        let _unasked = self.keep_unasked(environment, id).await?;
         for subject in subjects() {
             self.check_unawaited(environment, subject).await?;
         }
@@ -111,16 +114,22 @@ impl Handle {
     /// Keeps an execution asleep until the guard is dropped, so that no other writer has its rows.
     async fn keep_asleep(&self, address: &Address) -> Result<RemovalGuard<Address>, Error> {
         let shard = self.node.shard(address.execution.partition());
-        for _ in 0..LOOKS {
-            let leave = || shard.leaving.leave(address);
-            if let Some(guard) = shard.executions.if_asleep(address, leave) {
-                // The state that its creation left for its actor has the texts.
-                drop(shard.new_executions.take(address));
-                return Ok(guard);
-            }
-            tokio::time::sleep(PAUSE).await;
-        }
-        Err(Error::Unavailable("the execution is in use; try again in a moment"))
+        let guard = asleep(&shard.executions, &shard.leaving, address).await;
+        // The state that its creation left for its actor has the texts.
+        drop(shard.new_executions.take(address));
+        guard.ok_or(Error::Unavailable("the execution is in use; try again in a moment"))
+    }
+
+    /// Keeps a task's approval asleep until the guard is dropped, so that nobody asks for a review of texts that go.
+    async fn keep_unasked(
+        &self,
+        environment: Environment,
+        task: TaskId,
+    ) -> Result<RemovalGuard<TaskAddress>, Error> {
+        let (shard, address) =
+            (self.node.shard(task.partition()), TaskAddress { environment, task });
+        let guard = asleep(&shard.approvals, &shard.leaving_approvals, &address).await;
+        guard.ok_or(Error::Unavailable("an approval is in use; try again in a moment"))
     }
 
     /// The rows of the execution, without the quotations that its step makes from the task.
@@ -162,4 +171,20 @@ impl Handle {
             }
         }
     }
+}
+
+/// Keeps an item asleep until the guard is dropped; `None` if it does not come to rest.
+async fn asleep<A: ActorAddress, M: ractor::Message>(
+    directory: &Directory<A, M>,
+    leaving: &RemovalLocks<A>,
+    address: &A,
+) -> Option<RemovalGuard<A>> {
+    for _ in 0..LOOKS {
+        let guard = directory.if_asleep(address, || leaving.leave(address));
+        if guard.is_some() {
+            return guard;
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+    None
 }

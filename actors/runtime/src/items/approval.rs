@@ -48,7 +48,10 @@ impl Item for ApprovalItem {
 
     async fn start(held: &mut Activation<Self>, reason: Reason) -> Done {
         let TaskAddress { environment, task } = held.address;
-        let store = &*held.node.shard(task.partition()).store;
+        let shard = held.node.shard(task.partition());
+        // The texts of the task are being erased.
+        shard.leaving_approvals.decided(&held.address).await;
+        let store = &*shard.store;
         held.item.0 = approvals::approval(store, environment, task).await?;
         match reason {
             Reason::Woken => {}

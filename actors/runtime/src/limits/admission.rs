@@ -30,8 +30,6 @@ pub(crate) struct Admission {
     environment: Environment,
     /// The account, and the number of tasks that its holdings count already.
     counted: Option<(String, usize)>,
-    /// New tasks that their concurrency keys list already.
-    listed: Vec<Arc<Spec>>,
     reserved: Reservation,
 }
 
@@ -51,7 +49,7 @@ impl Admission {
         reserved: Reservation,
     ) -> Self {
         let limits = Arc::clone(limits);
-        Self { limits, environment, counted: None, listed: Vec::new(), reserved }
+        Self { limits, environment, counted: None, reserved }
     }
 
     /// Finds room for the items of a submission.
@@ -75,8 +73,7 @@ impl Admission {
         for spec in new {
             tasks += 1;
             if spec.flow.is_some() {
-                limits.flow.admit_task(environment, spec)?;
-                admission.listed.push(Arc::clone(spec));
+                limits.flow.admit_task(environment, spec, &mut admission.reserved)?;
             }
         }
         if let Some(budgets) = limits.budgets(environment) {
@@ -91,7 +88,6 @@ impl Admission {
     pub(crate) fn enter(mut self, unit: &Unit, rows: &mut Vec<Op>) -> Entered {
         let (limits, environment) = (Arc::clone(&self.limits), self.environment);
         let is_admitted = self.counted.take().is_some();
-        self.listed.clear();
         let mut settled = Vec::new();
         if let Some(budgets) = limits.budgets(environment) {
             let (costs, of) = budgets.settle(unit);
@@ -114,9 +110,6 @@ impl Admission {
 
 impl Drop for Admission {
     fn drop(&mut self) {
-        for spec in self.listed.drain(..) {
-            self.limits.flow.leave(self.environment, &spec);
-        }
         if let Some((account, tasks)) = self.counted.take() {
             self.limits.holdings.give_back(self.environment, &account, tasks);
         }

@@ -22,7 +22,7 @@ use callboard_store::{Error, Store};
 use crate::kernel::address::QueueAddress;
 use crate::limits::Queues;
 use crate::limits::limit::{Limit, NewTask};
-use crate::limits::reservation::Reservation;
+use crate::limits::reservation::{Place, Reservation};
 use crate::tables::QUEUES;
 
 /// The number of rows that are read at a time.
@@ -32,7 +32,30 @@ const PAGE: usize = 1_000;
 type KeyName = (Environment, Arc<str>);
 
 /// The tasks of a concurrency key that wait or run, by creation.
-type Members = BTreeMap<TaskId, Member>;
+type Members = BTreeMap<TaskId, Listed>;
+
+#[derive(Debug, Clone, Copy)]
+struct Listed {
+    member: Member,
+    /// False while its unit is being decided.
+    is_entered: bool,
+}
+
+/// A task that is listed under its key while its unit is being decided; dropped before it enters, it leaves the list.
+#[derive(Debug)]
+pub(crate) struct AdmittedTask {
+    flow: Flow,
+    key: (Environment, String),
+    task: TaskId,
+}
+
+impl Place for AdmittedTask {}
+
+impl Drop for AdmittedTask {
+    fn drop(&mut self) {
+        self.flow.leave_if(&self.key, self.task, |listed| !listed.is_entered);
+    }
+}
 
 /// A queue that has settings, or an actor.
 #[derive(Debug, Default)]
@@ -260,7 +283,7 @@ impl Flow {
         self.running(environment, key) < limit
     }
 
-    /// Lists a new task under its key.
+    /// Lists a new task under its key, and holds its place there.
     ///
     /// # Errors
     /// Those of [`Self::admit`].
@@ -268,6 +291,7 @@ impl Flow {
         &self,
         environment: Environment,
         spec: &Spec,
+        reserved: &mut Reservation,
     ) -> Result<(), DomainError> {
         let Some(rule) = concurrency_of(spec) else { return Ok(()) };
         self.with_members(environment, rule, |members| {
@@ -280,28 +304,42 @@ impl Flow {
                     rule.key, rule.limit
                 )));
             }
-            members.insert(spec.id, member(spec, rule));
+            members.insert(spec.id, Listed { member: member(spec, rule), is_entered: false });
             Ok(())
-        })
+        })?;
+        let key = (environment, rule.key.clone());
+        reserved.hold(AdmittedTask { flow: self.clone(), key, task: spec.id });
+        Ok(())
     }
 
     /// Lists a task that waits or runs under its key.
     pub(crate) fn enter(&self, environment: Environment, spec: &Spec) {
         if let Some(rule) = concurrency_of(spec) {
-            let member = member(spec, rule);
-            self.with_members(environment, rule, |members| members.insert(spec.id, member));
+            let listed = Listed { member: member(spec, rule), is_entered: true };
+            self.with_members(environment, rule, |members| members.insert(spec.id, listed));
         }
     }
 
     /// Takes a task off the list that has ended, or waits for a reviewer.
     pub(crate) fn leave(&self, environment: Environment, spec: &Spec) {
-        let Some(rule) = concurrency_of(spec) else { return };
+        if let Some(rule) = concurrency_of(spec) {
+            self.leave_if(&(environment, rule.key.clone()), spec.id, |_| true);
+        }
+    }
+
+    fn leave_if(
+        &self,
+        key: &(Environment, String),
+        task: TaskId,
+        leaves: impl Fn(&Listed) -> bool,
+    ) {
         let mut all = self.0.members();
-        let key = (environment, rule.key.clone());
-        if let Some(members) = all.get_mut(&key) {
-            members.remove(&spec.id);
+        if let Some(members) = all.get_mut(key) {
+            if members.get(&task).is_some_and(leaves) {
+                members.remove(&task);
+            }
             if members.is_empty() {
-                all.remove(&key);
+                all.remove(key);
             }
         }
     }
@@ -311,7 +349,7 @@ impl Flow {
         let rule = concurrency_of(new).filter(|rule| rule.on_conflict != OnConflict::Queue);
         let Some(rule) = rule else { return Vec::new() };
         self.with_members(environment, rule, |members| {
-            flow::excess(&members.values().copied().collect::<Vec<_>>())
+            flow::excess(&members.values().map(|it| it.member).collect::<Vec<_>>())
         })
     }
 
@@ -319,8 +357,10 @@ impl Flow {
     pub(crate) fn all_excess(&self, environment: Environment) -> Vec<TaskId> {
         let all = self.0.members();
         let own = all.iter().filter(|((of, _), _)| *of == environment);
-        own.flat_map(|(_, members)| flow::excess(&members.values().copied().collect::<Vec<_>>()))
-            .collect()
+        own.flat_map(|(_, members)| {
+            flow::excess(&members.values().map(|it| it.member).collect::<Vec<_>>())
+        })
+        .collect()
     }
 
     fn with_members<T>(

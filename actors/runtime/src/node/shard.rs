@@ -46,6 +46,8 @@ pub(crate) struct Shard {
     pub(crate) new_executions: HandoffCache<ExecutionAddress, (Execution, Arc<Program>)>,
     /// Executions that are being removed, and must not be woken.
     pub(crate) leaving: RemovalLocks<ExecutionAddress>,
+    /// The approvals of tasks whose texts are being erased.
+    pub(crate) leaving_approvals: RemovalLocks<TaskAddress>,
     pub(crate) timers: Timers,
     pub(crate) submissions: OnceLock<ActorRef<submission::Message>>,
 }
@@ -74,6 +76,7 @@ impl Shard {
             handoff: HandoffCache::default(),
             new_executions: HandoffCache::default(),
             leaving: RemovalLocks::default(),
+            leaving_approvals: RemovalLocks::default(),
             timers,
             submissions: OnceLock::new(),
         }

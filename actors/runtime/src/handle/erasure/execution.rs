@@ -70,9 +70,10 @@ impl Handle {
         if before.has_earlier_tasks() {
             tasks.extend(self.earlier_tasks(store, environment, &before).await?);
         }
-        let mut erasing = Vec::new();
+        let (mut erasing, mut unasked) = (Vec::new(), Vec::new());
         self.check_unawaited(environment, Subject::Execution(id)).await?;
         for task in tasks {
+            unasked.push(self.keep_unasked(environment, task).await?);
             self.check_unawaited(environment, Subject::Task(task)).await?;
             // Retention may have removed it.
             let Some(found) = tables::task(store, environment, task).await.map_err(read)? else {
