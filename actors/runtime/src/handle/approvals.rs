@@ -11,7 +11,7 @@ use callboard_domain::labels::CallbackEvent;
 use callboard_domain::plan::FOREIGN;
 use callboard_domain::query::{Approvals, Deliveries, Page, Window};
 use callboard_domain::schema::Schema;
-use callboard_domain::{Error, Rule};
+use callboard_domain::{Error, Rule, Timestamp};
 use serde::de::IgnoredAny;
 use tokio::sync::oneshot;
 
@@ -273,7 +273,7 @@ impl Handle {
     /// # Errors
     /// [`Error::OutputUsed`] without `may_correct`, [`Error::NotFound`], [`Error::Forbidden`] for a reviewer whose
     /// decision it is not, [`Error::InvalidState`] if there is no decision, the texts were erased or it was opened again
-    /// 16 times, [`Error::Unavailable`].
+    /// 16 times, [`Error::AlreadyDecided`] if another decision was made meanwhile, [`Error::Unavailable`].
     pub async fn reopen(
         &self,
         caller: &Caller,
@@ -288,8 +288,8 @@ impl Handle {
             check_reopener(caller, decision, person)?;
         }
         let decided_at = found.decision.as_ref().map(|decision| decision.at);
-        let message = |reply| Message::Reopen { by, may_correct, decided_at, reply };
-        match self.call_approval(environment, task, message).await {
+        let way = (may_correct, decided_at);
+        match self.take_back(environment, task, by, way).await {
             Err(Error::OutputUsed { task: id, mut used_by }) => {
                 used_by.extend(self.webhooks_about(environment, &found).await?);
                 Err(Error::OutputUsed { task: id, used_by })
@@ -351,8 +351,20 @@ impl Handle {
         )))
     }
 
-    /// An approval that nobody has decided. What is checked of it holds when the decision comes to its turn, also where
-    /// another decision is taken back meanwhile.
+    /// Takes back the decision that was made then.
+    pub(crate) async fn take_back(
+        &self,
+        environment: Environment,
+        task: TaskId,
+        by: Decider,
+        (may_correct, decided_at): (bool, Option<Timestamp>),
+    ) -> Result<Approval, Error> {
+        let message = |reply| Message::Reopen { by, may_correct, decided_at, reply };
+        self.call_approval(environment, task, message).await
+    }
+
+    /// An approval that nobody has decided. One that is decided is refused here, with nothing checked: its decision may
+    /// be taken back before the next one comes to its turn.
     async fn undecided(&self, environment: Environment, task: TaskId) -> Result<Approval, Error> {
         let found = self.held(environment, task).await?;
         match found.finished() {

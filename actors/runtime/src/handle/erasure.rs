@@ -22,7 +22,7 @@ use super::Handle;
 use crate::items::execution::Address;
 use crate::kernel::address::{Address as ActorAddress, TaskAddress};
 use crate::kernel::directory::Directory;
-use crate::kernel::removal_locks::{RemovalGuard, RemovalLocks};
+use crate::kernel::removal_locks::RemovalGuard;
 use crate::read::{runs, unreadable};
 use crate::tables::{
     self, ApprovalRow, LIVE_APPROVALS, deliveries, event_words, executions, items,
@@ -40,7 +40,8 @@ impl Handle {
     ///
     /// # Errors
     /// [`Error::NotFound`]; [`Error::InvalidState`] while the task or its execution has not ended, or
-    /// while a webhook or a mail about it is pending; [`Error::Unavailable`], also while the execution is in use.
+    /// while a webhook or a mail about it is pending; [`Error::Unavailable`], also while the execution or the approval is
+    /// in use.
     pub async fn erase_texts(&self, environment: Environment, id: TaskId) -> Result<Task, Error> {
         self.admit()?;
         let store = &*self.node.shard(id.partition()).store;
@@ -53,8 +54,14 @@ impl Handle {
                 "task {id} is {status}; only the texts of an ended task can be erased"
             ))
         })?;
-        let of_execution = task.spec.origin.step.as_ref().map(|(id, _)| Subject::Execution(*id));
-        let subjects = || [Subject::Task(id)].into_iter().chain(of_execution);
+        let execution = task.spec.origin.step.as_ref().map(|(execution, _)| *execution);
+        let address = execution.map(|execution| Address { environment, execution });
+        let subjects = || [Subject::Task(id)].into_iter().chain(execution.map(Subject::Execution));
+        // The execution first, as its own erasure does.
+        let _asleep = match &address {
+            Some(address) => Some(self.keep_asleep(address).await?),
+            None => None,
+        };
         let _unasked = self.keep_unasked(environment, id).await?;
         for subject in subjects() {
             self.check_unawaited(environment, subject).await?;
@@ -66,15 +73,10 @@ impl Handle {
             let answers = deliveries::without_answers(store, environment, subject).await;
             ops.extend(answers.map_err(read)?);
         }
-        match task.spec.origin.step.as_ref().map(|(execution, _)| *execution) {
-            None => self.commit_erasure(id.partition(), ops).await?,
-            Some(execution) => {
-                let address = Address { environment, execution };
-                let _asleep = self.keep_asleep(&address).await?;
-                ops.extend(self.of_execution(store, address, id).await?);
-                self.commit_erasure(id.partition(), ops).await?;
-            }
+        if let Some(address) = address {
+            ops.extend(self.of_execution(store, address, id).await?);
         }
+        self.commit_erasure(id.partition(), ops).await?;
         self.forget_files(environment, files).await?;
         // What subscribers have read before is read again, without the words.
         self.node.observers.events.forget();
@@ -114,9 +116,13 @@ impl Handle {
     /// Keeps an execution asleep until the guard is dropped, so that no other writer has its rows.
     async fn keep_asleep(&self, address: &Address) -> Result<RemovalGuard<Address>, Error> {
         let shard = self.node.shard(address.execution.partition());
-        let guard = asleep(&shard.executions, &shard.leaving, address).await;
-        // The state that its creation left for its actor has the texts.
-        drop(shard.new_executions.take(address));
+        let leave = || {
+            let guard = shard.leaving.leave(address)?;
+            // The state that its creation left for its actor has the texts.
+            drop(shard.new_executions.take(address));
+            Some(guard)
+        };
+        let guard = asleep(&shard.executions, address, leave).await;
         guard.ok_or(Error::Unavailable("the execution is in use; try again in a moment"))
     }
 
@@ -128,7 +134,8 @@ impl Handle {
     ) -> Result<RemovalGuard<TaskAddress>, Error> {
         let (shard, address) =
             (self.node.shard(task.partition()), TaskAddress { environment, task });
-        let guard = asleep(&shard.approvals, &shard.leaving_approvals, &address).await;
+        let leave = || shard.leaving_approvals.leave(&address);
+        let guard = asleep(&shard.approvals, &address, leave).await;
         guard.ok_or(Error::Unavailable("an approval is in use; try again in a moment"))
     }
 
@@ -176,11 +183,11 @@ impl Handle {
 /// Keeps an item asleep until the guard is dropped; `None` if it does not come to rest.
 async fn asleep<A: ActorAddress, M: ractor::Message>(
     directory: &Directory<A, M>,
-    leaving: &RemovalLocks<A>,
     address: &A,
+    leave: impl Fn() -> Option<RemovalGuard<A>>,
 ) -> Option<RemovalGuard<A>> {
     for _ in 0..LOOKS {
-        let guard = directory.if_asleep(address, || leaving.leave(address));
+        let guard = directory.if_asleep(address, &leave);
         if guard.is_some() {
             return guard;
         }

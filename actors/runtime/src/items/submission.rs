@@ -119,22 +119,22 @@ impl Submissions {
     }
 
     /// Forgets keys that were not used again since somebody looked at them.
-    async fn forget(&self, state: &State, keys: Vec<OldKey>) -> Result<(), ActorProcessingErr> {
+    async fn forget(&self, state: &State, keys: Vec<OldKey>) {
         let mut ops = Vec::new();
         let partition = keys.first().map_or(0, |key| key.scope[0]);
         for key in keys {
             let number = key.environment.number();
-            let row = IDEMPOTENCY.get(self.0.store(), number, &key.scope).await?;
+            // One that cannot be read now is found by the next look.
+            let row = IDEMPOTENCY.get(self.0.store(), number, &key.scope).await.ok().flatten();
             if row.is_some_and(|row| row.at == key.at) && !state.contains_key(&key.scope) {
                 ops.push(IDEMPOTENCY.delete(number, &key.scope));
                 ops.extend(key.ops);
             }
         }
         if !ops.is_empty() {
-            // A key that stays for now is found by the next look.
-            drop(self.0.shard(partition).commit(partition, ops).await);
+            // Submissions do not wait for it: one that uses a key again comes to the store after it.
+            drop(self.0.shard(partition).commit_or_refuse(partition, ops));
         }
-        Ok(())
     }
 
     /// The items of a key; `None` if some of it was removed.
@@ -194,7 +194,7 @@ impl Actor for Submissions {
             Message::Submit(submission, reply) => {
                 self.submit(&myself, state, submission, reply).await?;
             }
-            Message::Forget(keys) => self.forget(state, keys).await?,
+            Message::Forget(keys) => self.forget(state, keys).await,
             Message::Finished(scope) => {
                 for (submission, reply) in state.remove(&scope).unwrap_or_default() {
                     self.submit(&myself, state, submission, reply).await?;

@@ -110,6 +110,15 @@ impl Item for TaskItem {
     fn retired(&mut self) {
         *self = Self::default();
     }
+
+    /// Its worker goes on: the places stay taken.
+    fn broke(held: &mut Activation<Self>) {
+        let permits = std::mem::take(&mut held.item.permits);
+        if permits.running.is_some() {
+            let (shard, size) = (held.node.shard(held.partition()), size_of::<Permits>());
+            shard.permits.add(held.address, permits, size);
+        }
+    }
 }
 
 impl Activation<TaskItem> {
@@ -247,7 +256,7 @@ impl Activation<TaskItem> {
         let task = Committed::one(unit).expect("a lease changes its task").task;
         let State::Running { deadline, .. } = task.state else { return Ok(()) };
         self.item.task = Some(task.clone());
-        self.item.permits = permits.given();
+        self.item.permits = permits;
         // A further attempt is rare, and reads the texts again.
         let inputs = if let Some(inputs) = self.item.inputs.take() {
             inputs
@@ -272,6 +281,7 @@ impl Activation<TaskItem> {
             drop(self.take(Event::Undelivered { lease }).await?);
             return Ok(());
         }
+        self.item.permits = std::mem::take(&mut self.item.permits).given();
         let lease = LeaseToken { task: self.address.task, lease };
         slot.assign(Assignment { lease, deadline, task, inputs, files, max_tokens, trace });
         Ok(())
@@ -481,6 +491,7 @@ impl Activation<TaskItem> {
     /// The actor broke too often, perhaps over the execution: the task fails by itself.
     async fn give_up(&mut self) -> Done {
         let was_held = self.is_held();
+        drop(self.node.shard(self.partition()).permits.take(&self.address));
         let event = unit::Event::Task { event: Event::GivenUp, output: None };
         // Refused only if the task has ended.
         let _ = self.join(Join::alone(event), true).await?;
@@ -493,9 +504,10 @@ impl Activation<TaskItem> {
 
     fn recover(&mut self) {
         let Some(task) = &self.item.task else { return };
+        let held = self.node.shard(self.partition()).permits.take(&self.address);
         if let (State::Running { .. }, None) = (&task.state, &self.item.permits.running) {
-            let environment = self.address.environment;
-            self.item.permits = self.node.permits_of_running(environment, task);
+            let anew = || self.node.permits_of_running(self.address.environment, task);
+            self.item.permits = held.unwrap_or_else(anew);
         }
         for effect in task.outstanding() {
             effects::of_tasks(&self.node, self.address.environment, task, effect);

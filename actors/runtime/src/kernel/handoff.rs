@@ -1,4 +1,5 @@
-//! Tasks and executions that were made a moment ago and that no actor has touched yet.
+//! What is left for the next actor of an item: tasks and executions that were made a moment ago and that no actor has
+//! touched yet, and what an actor held that broke.
 //!
 //! Most tasks are leased soon after they are made; their first actor takes them from here instead of
 //! reading back rows that were just written. Bounded in bytes and in time: the old ones are forgotten, and
@@ -13,7 +14,7 @@ use foldhash::{HashMap, HashMapExt};
 /// The bytes that each of the two generations holds.
 const GENERATION: usize = 4 << 20;
 
-/// Items of one kind that were made a moment ago.
+/// What is left for the next actors of one kind.
 pub(crate) struct HandoffCache<A, T>(Mutex<Generations<A, T>>);
 
 struct Generations<A, T> {

@@ -51,6 +51,9 @@ pub(crate) trait Item: Sized + Send + 'static {
 
     /// Forgets the item: the actor may go to the pool.
     fn retired(&mut self) {}
+
+    /// Leaves what the actor that is started again is to hold without a gap.
+    fn broke(_: &mut Activation<Self>) {}
 }
 
 /// An item in the memory of its actor.
@@ -158,7 +161,11 @@ impl<I: Item> Actor for ItemActor<I> {
             }
             Mail::Own(message) => message,
         };
-        I::handle(held, message).await?;
+        let handled = I::handle(held, message).await;
+        if handled.is_err() {
+            I::broke(held);
+        }
+        handled?;
         I::rest(held);
         Ok(())
     }

@@ -1,8 +1,8 @@
-//! The bounds on running tasks: the settings of queues, and the number of tasks under each limit.
+//! The bounds on running tasks: the settings of queues, and the number of running tasks of each queue and key.
 //!
 //! The bounds are in memory and per node. A start reads the settings, and after that the queues' actors write them; a
-//! running task holds its shares and gives them back when it is dropped, and a start takes them again for every
-//! running task.
+//! running task holds its leases and gives them back by dropping them, and a start takes them again for every running
+//! task.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -57,7 +57,7 @@ impl Drop for AdmittedTask {
     }
 }
 
-/// A queue that has settings, or an actor.
+/// A queue that has settings, an actor or leases.
 #[derive(Debug, Default)]
 struct Known {
     settings: QueueSettings,

@@ -19,6 +19,7 @@ use crate::kernel::handoff::HandoffCache;
 use crate::kernel::ports::Ports;
 use crate::kernel::removal_locks::RemovalLocks;
 use crate::kernel::standstill::Standstill;
+use crate::limits::permits::Permits;
 use crate::messages::{approval, batch, delivery, execution, schedule, submission, task};
 use crate::node::timers::{TimerKey, Timers};
 use crate::tables::LoadedTask;
@@ -43,6 +44,8 @@ pub(crate) struct Shard {
     pub(crate) schedules: Arc<Directory<ScheduleAddress, schedule::Message>>,
     pub(crate) batches: Arc<Directory<BatchAddress, batch::Message>>,
     pub(crate) handoff: HandoffCache<TaskAddress, LoadedTask>,
+    /// What running tasks held of the limits whose actors broke, for those that are started again.
+    pub(crate) permits: HandoffCache<TaskAddress, Permits>,
     pub(crate) new_executions: HandoffCache<ExecutionAddress, (Execution, Arc<Program>)>,
     /// Executions that are being removed, and must not be woken.
     pub(crate) leaving: RemovalLocks<ExecutionAddress>,
@@ -74,6 +77,7 @@ impl Shard {
             schedules: Arc::default(),
             batches: Arc::default(),
             handoff: HandoffCache::default(),
+            permits: HandoffCache::default(),
             new_executions: HandoffCache::default(),
             leaving: RemovalLocks::default(),
             leaving_approvals: RemovalLocks::default(),
@@ -169,6 +173,7 @@ impl Shard {
     /// pooled actors.
     pub(crate) fn slim(&self) {
         self.handoff.age();
+        self.permits.age();
         self.new_executions.age();
         self.tasks.shrink_pool();
         self.executions.shrink_pool();

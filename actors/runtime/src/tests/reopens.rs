@@ -342,6 +342,7 @@ async fn who_decides_while_a_decision_is_taken_back_is_refused_and_never_uncheck
     let bench = Bench::with(Settings { approvals, ..settings() }).await;
     let mut worker = bench.worker(1).await;
     let (_, id, _) = bench.two_wait(&mut worker).await;
+    let ann = bench.ann().await;
     bench.approved(id, None).await;
     // The submitter's own approval comes while the decision is being taken back, and finds none when it is its turn.
     let own = bench.handle.approve(Environment::LIVE, id, approve("usr_1", None));
@@ -360,4 +361,12 @@ async fn who_decides_while_a_decision_is_taken_back_is_refused_and_never_uncheck
     );
     assert!(first.is_ok() && second.is_ok(), "{first:?} {second:?}");
     assert!(matches!(decided, Err(Error::AlreadyDecided { .. })), "{decided:?}");
+
+    // A decision that was made after somebody had looked at the one that they want to take back.
+    let looked_at = Some(Timestamp::from_millis(1));
+    bench.approved(id, None).await;
+    let back =
+        bench.handle.take_back(Environment::LIVE, id, by(&ann.to_string()), (true, looked_at));
+    let back = back.await;
+    assert!(matches!(back, Err(Error::AlreadyDecided { .. })), "{back:?}");
 }

@@ -28,6 +28,8 @@ const PAGE: usize = 1_000;
 /// The number of idempotency keys that are looked at each minute. The keys stand in no order of time,
 /// so each is looked at in its turn, and one may be forgotten hours later than it could be.
 const KEYS: usize = 20_000;
+/// The most of those that are forgotten before submissions have their turn.
+const KEYS_AT_ONCE: usize = 64;
 
 /// Tidies up once a minute, for as long as the process lives. Data that comes by the thousand in that time
 /// is looked at more often.
@@ -155,8 +157,11 @@ async fn forget_keys(
         }
         for (partition, keys) in old {
             // The actor of the keys knows which are being used again. It is there unless the system is stopping.
-            if let Some(submissions) = node.shard(partition).submissions.get() {
-                let _ = submissions.cast(submission::Message::Forget(keys));
+            let Some(submissions) = node.shard(partition).submissions.get() else { continue };
+            let mut keys = keys.into_iter().peekable();
+            while keys.peek().is_some() {
+                let some = keys.by_ref().take(KEYS_AT_ONCE).collect();
+                let _ = submissions.cast(submission::Message::Forget(some));
             }
         }
         // A scan of the embedded store never waits; others are to have their turn.

@@ -102,13 +102,6 @@ async fn approvals(
             Some(held) => Some(row.of(Arc::clone(&held.spec))),
             None => tables::approvals::approval(store, environment, task).await?,
         };
-        let assignee = found.as_ref().and_then(|found| found.assignee);
-        if assignee
-            .is_some_and(|user| node.state.accounts.role_in(environment.slot(), user).is_none())
-        {
-            let shard = node.shard(task.partition());
-            shard.approvals.send(address, approval::Message::AssigneeGone);
-        }
         node.observers
             .review_stats
             .found(environment, found.map(|found| (task, Record::from(&found))));

@@ -44,7 +44,8 @@ impl Handle {
     ///
     /// # Errors
     /// [`Error::NotFound`]; [`Error::InvalidState`] while the execution or one of its tasks has not ended, or while a
-    /// webhook or a mail about one of them is pending; [`Error::Unavailable`], also while the execution is in use.
+    /// webhook or a mail about one of them is pending; [`Error::Unavailable`], also while the execution or an
+    /// approval is in use.
     pub async fn erase_execution(
         &self,
         environment: Environment,
