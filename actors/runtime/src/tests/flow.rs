@@ -151,10 +151,10 @@ async fn queues_that_look_at_once_give_out_no_more_than_a_key_or_an_account_may_
 
 #[tokio::test(start_paused = true)]
 async fn a_task_whose_actor_breaks_keeps_its_place_while_its_worker_goes_on() {
-    for refused in 1..12 {
+    for refused in 1.. {
         let store = Arc::new(MemoryStore::new());
         let faulty = Arc::new(FaultyStore::new(store.clone(), refused, Fault::NotApplied));
-        let bench = Bench::over(store, faulty).await;
+        let bench = Bench::over(store, faulty.clone()).await;
         let mut worker = bench.worker(2).await;
         let submit = async || {
             let requests = vec![keyed(1, OnConflict::Queue)];
@@ -162,12 +162,17 @@ async fn a_task_whose_actor_breaks_keeps_its_place_while_its_worker_goes_on() {
         };
         while submit().await.is_err() {}
         while submit().await.is_err() {}
-        let lease = worker.assignment().await.lease;
-        worker.link.say(WorkerMessage::Completed(lease, "x".into(), completion()));
+        let task = worker.assignment().await.lease.task;
+        // The actor breaks where this is refused.
+        let _ = bench.handle.cancel(Environment::LIVE, task, "usr_1").await;
         for _ in 0..40 {
             let running = bench.handle.running_of_key(Environment::LIVE, "k");
             assert!(running <= 1, "{running} after commit {refused} was refused");
             tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        if !faulty.has_failed() {
+            assert!(refused > 4, "two submissions, a lease and a cancellation");
+            break;
         }
     }
 }
