@@ -107,15 +107,16 @@ pub(crate) fn read_format(path: &Path) -> Result<Option<u32>, Error> {
     match words.next().unwrap_or_default().parse() {
         Ok(format) if format <= FORMAT => Ok(Some(format)),
         // A newer program names itself behind its format.
-        Ok(format) => Err(words.next().map_or_else(
-            || {
-                corrupt(path, &format!(
-                    "its file {FORMAT_FILE} says {format}, and {FORMAT} is the last that this program knows: a newer \
-                     one wrote it, or it is damaged"
-                ))
-            },
-            |program| version::newer(&place(path), Some(program)),
-        )),
+        Ok(format) => {
+            if let Some(program) = words.next() {
+                return Err(version::newer(&place(path), Some(program)));
+            }
+            let reason = format!(
+                "its file {FORMAT_FILE} says {format}, and {FORMAT} is the last that this program knows: a newer one \
+                 wrote it, or it is damaged"
+            );
+            Err(corrupt(path, &reason))
+        }
         Err(_) => Err(corrupt(path, &format!("its file {FORMAT_FILE} holds no number"))),
     }
 }

@@ -1,5 +1,5 @@
-//! What is left for the next actor of an item: tasks and executions that were made a moment ago and that no actor has
-//! touched yet, and what an actor held that broke.
+//! Tasks and executions that were made a moment ago and that no actor has touched yet; and the permits of running tasks
+//! whose actors broke, until they are started again.
 //!
 //! Most tasks are leased soon after they are made; their first actor takes them from here instead of
 //! reading back rows that were just written. Bounded in bytes and in time: the old ones are forgotten, and
@@ -14,7 +14,7 @@ use foldhash::{HashMap, HashMapExt};
 /// The bytes that each of the two generations holds.
 const GENERATION: usize = 4 << 20;
 
-/// What is left for the next actors of one kind.
+/// Items of one kind, each of which waits for its next actor.
 pub(crate) struct HandoffCache<A, T>(Mutex<Generations<A, T>>);
 
 struct Generations<A, T> {

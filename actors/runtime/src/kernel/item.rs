@@ -52,7 +52,7 @@ pub(crate) trait Item: Sized + Send + 'static {
     /// Forgets the item: the actor may go to the pool.
     fn retired(&mut self) {}
 
-    /// Leaves what the actor that is started again is to hold without a gap.
+    /// The actor breaks: the one that is started again takes over from here what it must hold without a gap.
     fn broke(_: &mut Activation<Self>) {}
 }
 
@@ -161,11 +161,7 @@ impl<I: Item> Actor for ItemActor<I> {
             }
             Mail::Own(message) => message,
         };
-        let handled = I::handle(held, message).await;
-        if handled.is_err() {
-            I::broke(held);
-        }
-        handled?;
+        I::handle(held, message).await.inspect_err(|_| I::broke(held))?;
         I::rest(held);
         Ok(())
     }

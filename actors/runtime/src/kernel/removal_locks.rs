@@ -1,6 +1,6 @@
 //! Locks against a race: no new item refers to an item that is being removed.
 //!
-//! Who finds an item leaving waits until it has left or stays, and looks whether it is there then.
+//! A caller that finds an item leaving waits until it has left or stays, and looks whether it is there then.
 
 use std::collections::HashMap;
 use std::hash::Hash;

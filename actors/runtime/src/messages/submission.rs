@@ -66,7 +66,7 @@ pub(crate) struct OldKey {
     pub(crate) scope: [u8; 32],
     /// The instant of its use.
     pub(crate) at: Timestamp,
-    /// What goes with its row.
+    /// The deletions that go with its row.
     pub(crate) ops: Vec<Op>,
 }
 

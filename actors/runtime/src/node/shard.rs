@@ -44,7 +44,7 @@ pub(crate) struct Shard {
     pub(crate) schedules: Arc<Directory<ScheduleAddress, schedule::Message>>,
     pub(crate) batches: Arc<Directory<BatchAddress, batch::Message>>,
     pub(crate) handoff: HandoffCache<TaskAddress, LoadedTask>,
-    /// What running tasks held of the limits whose actors broke, for those that are started again.
+    /// The permits of running tasks whose actors broke, until they are started again.
     pub(crate) permits: HandoffCache<TaskAddress, Permits>,
     pub(crate) new_executions: HandoffCache<ExecutionAddress, (Execution, Arc<Program>)>,
     /// Executions that are being removed, and must not be woken.
